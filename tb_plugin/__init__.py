@@ -1,8 +1,8 @@
 """Torch Trace: analysis of time and memory in PyTorch training.
 
 ``tb_plugin.open(path_or_url)`` opens a profile (tb_plugin/api.py). ``tb_plugin.annotate(model)`` and
-``tb_plugin.profile(directory)`` help to record one (tb_plugin/record.py). They are imported at first use, because
-TensorBoard imports this package at every start.
+``tb_plugin.profile(directory)`` help to record a trace (tb_plugin/record.py). These functions are imported at first
+use, because TensorBoard imports this package at every start.
 """
 
 from __future__ import annotations

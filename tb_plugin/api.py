@@ -1,6 +1,6 @@
 """The Python API: profiles, their facts, and tables as pandas DataFrames.
 
-Only tables need pandas; they raise MissingPackage without it. This module is all that users import.
+Only tables need pandas. Without pandas, a table raises MissingPackage. Users import this module only.
 
 >>> import tb_plugin
 >>> p = tb_plugin.open("samples/resnet_cpu", span="1")
@@ -9,7 +9,7 @@ Only tables need pandas; they raise MissingPackage without it. This module is al
 >>> int(p.events().dur_ns.max()) > 0
 True
 
-Units are in the names of columns and facts: ``_ns`` is nanoseconds, ``_bytes`` bytes; ratios are 0..1.
+Names of columns and facts end in the unit: ``_ns`` for nanoseconds, ``_bytes`` for bytes. Ratios are 0..1.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def open(
     window: str = "",
     capture: str = "",
 ) -> OpenProfile | Job:
-    """Opens a trace file, log directory or URL. Several workers are returned as a Job.
+    """Opens a trace file, log directory or URL.
 
-    ``run``, ``worker`` and ``span`` select a profile if there are several. Without ``worker``, a run and span with
-    several workers is a Job. ``window`` opens only a part of a long trace (see docs/http.md). ``capture`` names the
-    recording of the CUDA graph captures that a trace replays: RUN/WORKER/SPAN in the log directory, a path, a URL,
-    or ``none``. The default is a recording next to the trace. Raises the UserErrors in tb_plugin.errors.
+    ``run``, ``worker`` and ``span`` select a profile if there are several. If ``worker`` is None and the run and span
+    have several workers, returns a Job. ``window`` opens only a part of a long trace (see docs/http.md). ``capture``
+    selects the capture of the CUDA graphs that a trace replays: RUN/WORKER/SPAN in the log directory, a path, a URL,
+    or ``none``. By default, a capture in the folder of the trace is used. Raises the UserErrors in tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
@@ -99,7 +99,7 @@ def open(
 
 
 def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
-    """Returns the first worker of the selected job; None if a worker is selected or the selection is ambiguous.
+    """Returns the first worker of the selected job. None if a worker is selected or the selection is ambiguous.
 
     Other files in the run, such as flight recorder dumps, are not workers of the job.
     """
@@ -131,29 +131,29 @@ class OpenProfile:
 
     @property
     def run(self) -> str:
-        """Returns the run: the directory of the trace, relative to the log directory."""
+        """Returns the run, which is the directory of the trace relative to the log directory."""
         return self._place.run or ""
 
     @property
     def worker(self) -> str:
-        """Returns the worker: a process or rank."""
+        """Returns the worker, which is a process or a rank."""
         return self._place.worker or ""
 
     @property
     def span(self) -> str:
-        """Returns the span: "1", "2", ... sorted by time."""
+        """Returns the span: "1", "2", ... in order of time."""
         return self._place.span or ""
 
     @property
     def read(self) -> ReadInfo:
-        """Returns how the file was read: how many events were loaded, repaired or dropped, and why."""
+        """Returns how many events of the file were loaded, repaired or dropped, and why."""
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.read
 
     @property
     def window(self) -> WindowInfo | None:
-        """Returns the opened part of a trace that does not fit in memory; None if the whole trace is open.
+        """Returns the window that is open, or None if the whole trace is open.
 
         >>> open("samples/resnet_cpu", span="1").window is None
         True
@@ -164,7 +164,7 @@ class OpenProfile:
 
     @property
     def capture(self) -> CaptureInfo | None:
-        """Returns the captures used for replayed graphs, and why they do not match; None if no graph is replayed.
+        """Returns the captures of the CUDA graphs that the trace replays, or None if it replays no graph.
 
         >>> open("samples/resnet_cpu", span="1").capture is None
         True
@@ -174,7 +174,7 @@ class OpenProfile:
 
     @property
     def facts(self) -> dict[str, int | float | None]:
-        """Returns all facts: named numbers, without nesting.
+        """Returns all facts: numbers by name.
 
         >>> p = open("samples/resnet_cpu", span="1")
         >>> p.facts["trace.cpu_ops"] > 0
@@ -186,7 +186,7 @@ class OpenProfile:
     def findings(self) -> list[Finding]:
         """Returns the findings, most important first.
 
-        The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``, which are None if unknown.
+        The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``. Both are None if unknown.
 
         >>> best = open("samples/resnet_cpu", span="1").findings[0]
         >>> best.rule, best.saving_low_ns <= best.saving_high_ns
@@ -208,7 +208,7 @@ class OpenProfile:
         return self._workspace.numbers(self._place)
 
     def operators(self, by_shape: bool = False) -> pd.DataFrame:
-        """Returns one row per operator name, or per name and input shapes.
+        """Returns one row per operator name. With ``by_shape``, one row per name and input shapes.
 
         >>> ops = open("samples/resnet_cpu", span="1").operators()
         >>> {"name", "calls", "host_self_ns"} <= set(ops.columns)
@@ -217,11 +217,11 @@ class OpenProfile:
         return self.table("operators", "operators_by_shape" if by_shape else "operators")
 
     def kernels(self, by_launch: bool = False) -> pd.DataFrame:
-        """Returns one row per kernel name, or per name, operator and launch configuration."""
+        """Returns one row per kernel name. With ``by_launch``, one row per name, operator and launch configuration."""
         return self.table("kernels", "kernels_by_launch" if by_launch else "kernels")
 
     def runtime_calls(self, by_caller: bool = False) -> pd.DataFrame:
-        """Returns one row per runtime or driver function, or per function and caller.
+        """Returns one row per runtime or driver function. With ``by_caller``, one row per function and caller.
 
         >>> list(open("samples/synthetic_gpu").runtime_calls()["name"][:1])
         ['cudaStreamSynchronize']
@@ -229,13 +229,13 @@ class OpenProfile:
         return self.table("launches", "runtime_calls_by_caller" if by_caller else "runtime_calls")
 
     def modules(self) -> pd.DataFrame:
-        """Returns one row per ``nn.Module``, summed over all its positions in the call tree."""
+        """Returns one row per ``nn.Module``. Each row is the sum over all calls of the module."""
         return self.table("modules", "modules")
 
     def phases(self, pattern: str = "") -> pd.DataFrame:
         """Returns one row per annotation name.
 
-        Names that differ only in parts that match the RE2 ``pattern`` are one row.
+        Names form one row if they differ only in text that matches the RE2 ``pattern``.
 
         >>> phases = open("samples/resnet_cpu", span="1").phases()
         >>> {"phase", "calls", "host_total_ns"} <= set(phases.columns)
@@ -244,10 +244,11 @@ class OpenProfile:
         return self.table("phases", "phases", pattern=pattern)
 
     def memory_events(self) -> pd.DataFrame:
-        """Returns the allocator events of a snapshot or trace, sorted by device and time.
+        """Returns the allocator events of a snapshot or trace, in order of device and time.
 
-        Snapshot events include stacks, and ``event_number`` counts the events of each device. In traces, a release
-        has negative ``bytes``, and -1 means not recorded. Raises NotFoundError for other profiles, MissingPackage.
+        Events of a snapshot include stacks, and ``event_number`` is the index of the event on its device. In a trace,
+        ``bytes`` of a release is negative, and -1 in other columns means not recorded. Raises NotFoundError for all
+        other profiles, MissingPackage.
 
         >>> events = open("samples/synthetic_memory", worker="leaking").memory_events()
         >>> int((events.memory_action == "alloc").sum())
@@ -258,10 +259,10 @@ class OpenProfile:
         return frame
 
     def memory_blocks(self, at: int | None = None, device: str = "") -> pd.DataFrame:
-        """Returns the memory blocks of a snapshot: those allocated after event ``at``, or over the whole history.
+        """Returns the memory blocks of a snapshot that are allocated just after event ``at``.
 
-        The default ``device`` is the one with the most events. Raises NotFoundError for other profiles, BadRequest,
-        MissingPackage.
+        If ``at`` is None, returns the blocks of the whole history. By default, ``device`` is the device that has the
+        most events. Raises NotFoundError for all other profiles, BadRequest, MissingPackage.
 
         >>> p = open("samples/synthetic_memory", worker="leaking")
         >>> bool(p.memory_blocks(at=100).block_size_bytes.sum() > 0), len(p.memory_blocks(at=-1))
@@ -278,18 +279,18 @@ class OpenProfile:
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns a table of a view (see docs/http.md).
 
-        ``steps`` selects steps, such as ``5,7-9``. ``phase`` selects a phase; names that differ only in parts that
-        match ``pattern`` are one phase. Raises BadRequest, NotFoundError, MissingPackage.
+        ``steps`` selects steps, such as ``5,7-9``. ``phase`` selects a phase. Names belong to one phase if they differ
+        only in text that matches ``pattern``. Raises BadRequest, NotFoundError, MissingPackage.
         """
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
         return _table_of(self._workspace, self._place, view, asked, steps)
 
     def events(self) -> pd.DataFrame:
-        """Returns all duration events, sorted by time.
+        """Returns all duration events, in order of time.
 
-        ``parent``, ``operator`` and ``launch`` are row numbers; -1 means none or not recorded. ``self_ns`` of an
-        operator, module or runtime call is its duration minus those nested directly in it. For other events it is
-        the duration. Raises MissingPackage.
+        ``parent``, ``operator`` and ``launch`` are row numbers; -1 = none or not recorded. ``self_ns`` of an operator, module
+        or runtime call excludes the operators, modules and runtime calls nested in it. For all other events, it is the
+        duration. Raises MissingPackage.
         """
         _need_pandas()
         import pandas as pd
@@ -321,7 +322,7 @@ class OpenProfile:
 
 
 class Job:
-    """All workers of a run and span. Each profile is loaded when you request it.
+    """All workers of a run and span. Each profile is loaded when it is first needed.
 
     >>> job = open("samples/synthetic_ddp")
     >>> job.workers
@@ -336,7 +337,8 @@ class Job:
         self.workers = [entry.files.worker for entry in workspace.catalog.workers(self._place)]
         """Names of all workers of the run and span.
 
-        Tables omit workers that cannot be compared (see the findings ``no_rank``, ``same_rank``, ``other_time``).
+        Tables omit each worker that cannot be compared. The findings ``no_rank``, ``same_rank`` and ``other_time``
+        explain why.
         """
 
     def __repr__(self) -> str:
@@ -344,20 +346,20 @@ class Job:
 
     @property
     def run(self) -> str:
-        """Returns the run: the directory of the traces, relative to the log directory."""
+        """Returns the run, which is the directory of the traces relative to the log directory."""
         return self._place.run or ""
 
     @property
     def span(self) -> str:
-        """Returns the span: "1", "2", ... sorted by time."""
+        """Returns the span: "1", "2", ... in order of time."""
         return self._place.span or ""
 
     @property
     def ranks(self) -> pd.DataFrame:
         """Returns one row per rank, with compute, communication and wait times.
 
-        ``caused_wait_ns`` is the time that other ranks wait for this one. ``lost_ns`` is the time that a step would
-        save if this rank were as fast as the next slowest one; it is close to 0 except for stragglers.
+        ``caused_wait_ns`` is the time that all other ranks wait for this rank. ``lost_ns`` is the time per step that
+        would be saved if this rank were as fast as the next slowest rank. It is close to 0 except for stragglers.
 
         >>> open("samples/synthetic_ddp").ranks.set_index("worker").lost_ns.idxmax()
         'rank2'
@@ -366,7 +368,7 @@ class Job:
 
     @property
     def facts(self) -> dict[str, Scalar]:
-        """Returns all facts of the job: named numbers, without nesting.
+        """Returns all facts of the job: numbers by name.
 
         Use ``worker(name).facts`` for the facts of one worker.
 

@@ -44,25 +44,21 @@ class UserError(TorchTraceError):
 
 
 class BadRequest(UserError):
-    """A parameter is missing or invalid."""
-
     status = 400
 
 
 class NotFoundError(UserError):
-    """The named run, worker, span, view or file does not exist."""
+    """The requested run, worker, span, view or file does not exist."""
 
     status = 404
 
 
 class UnreadableTrace(UserError):
-    """A file contains no readable trace."""
-
     status = 422
 
 
 class WindowUnsupported(UnreadableTrace):
-    """The profile cannot be opened as a window, although its format can. ``what`` says why."""
+    """The profile cannot be opened as a window, although its format supports windows. ``what`` contains the reason."""
 
 
 class CacheFileLost(UnreadableTrace):
@@ -70,8 +66,6 @@ class CacheFileLost(UnreadableTrace):
 
 
 class StorageError(UserError):
-    """The file system failed."""
-
     status = 502
 
 
@@ -80,13 +74,13 @@ class CacheRefused(StorageError):
 
 
 class WorkerDied(UserError):
-    """The worker process for a job died twice."""
+    """The worker process of a job died twice."""
 
     status = 500
 
 
 class TookTooLong(UserError):
-    """An answer, or the wait for a free worker, exceeded the time limit."""
+    """Either computing an answer or waiting for a free worker exceeded the time limit."""
 
     status = 504
 
@@ -99,7 +93,7 @@ REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):
-    """A bug in one view, card, rule or other part. The log has the traceback with the same ``error_id``."""
+    """A bug in one view, card, rule or other part. The log contains the traceback and the same ``error_id``."""
 
     status = 500
 

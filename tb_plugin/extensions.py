@@ -1,4 +1,4 @@
-"""Extension modules named in the environment."""
+"""Extension modules listed in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts: named numbers of a view of all workers."""
+"""Facts: the numbers of a view of all workers, by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tb_plugin.payloads import Figures, Scalar, View
 
 
 def facts_of(view: View) -> dict[str, Scalar]:
-    """Returns the facts of a view of all workers as ``<view>.<key>``; empty if it has none.
+    """Returns the facts of a view of all workers, by name ``<view>.<key>``. Empty if the view has no facts.
 
-    They come from the payload ``facts``, as on the page and in the report.
+    Facts are the numbers in the payload ``facts``. The page and the report use the same numbers.
     """
     held = view.payloads.get("facts")
     figures = held.figures if isinstance(held, Figures) else []

@@ -1,7 +1,7 @@
 """Findings and data notices as complete sentences, for programs.
 
-``torch-trace report``, ``diff`` and the Python API use this form. The page receives templates and figures instead
-(payloads/notice.py).
+``torch-trace report``, ``torch-trace diff`` and the Python API use this form. The page receives templates and
+numbers instead (payloads/notice.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class EventsWindow(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """A view, events and a time range that show a finding.
 
-    ``params`` are the view's parameters (docs/http.md). ``events`` are event numbers, most important first.
+    ``parameters`` are the parameters of the view (docs/http.md). ``events`` are event numbers, most important
+    first.
     """
 
     view: str
@@ -47,9 +48,10 @@ class Evidence(Struct, frozen=True):
 class Finding(Struct, frozen=True):
     """A finding or data notice.
 
-    ``text`` is the finding and ``todo`` the fix. ``measure`` is the key of the figure compared with ``threshold``.
-    The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``. ``saving_shared_ns`` of it is also
-    part of other findings' savings. They are None if unknown.
+    ``text`` is the finding and ``todo`` the fix. ``measure`` is the key of the number that was compared with
+    ``threshold``. The time saved per step is between ``saving_low_ns`` and ``saving_high_ns``. Savings of several
+    findings overlap: ``saving_shared_ns`` is the part of ``saving_high_ns`` that other findings include as well.
+    All three are None if the saving is unknown.
     """
 
     rule: str
@@ -68,7 +70,7 @@ class Finding(Struct, frozen=True):
 
 
 def finding(notice: Notice) -> Finding:
-    """Converts a notice: fills the figures into its sentences."""
+    """Converts a notice to a finding: inserts the numbers into its sentences."""
     values = {figure.metric.key: format_value(figure.value, figure.metric.unit) for figure in notice.figures}
     saving = notice.saving
     return Finding(
@@ -89,8 +91,8 @@ def finding(notice: Notice) -> Finding:
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
     """Returns the findings among payloads, in order.
 
-    Duplicates are skipped: a rule and a view may report the same problem. ``answers`` adds the sentences that
-    answer a view's question.
+    If a rule and a view report the same problem, it is returned once. ``answers`` adds the sentences that answer
+    the question of a view.
     """
     return _of(payloads, "training", *(("answer",) if answers else ()))
 
@@ -98,15 +100,16 @@ def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Findi
 def with_finding_count(
     facts: Mapping[str, int | float | None], payloads: Iterable[object]
 ) -> dict[str, int | float | None]:
-    """Returns the facts with the total number of findings, if they contain this number.
+    """Returns the facts. If they include the number of findings, replaces it by the number of findings in
+    ``payloads``.
 
-    The Findings view counts only rules, but other views have findings as well.
+    The number in the Findings view includes only findings of rules. Other views have findings as well.
     """
     return {**facts, **({COUNT: len(findings(payloads))} if COUNT in facts else {})}
 
 
 def data_notices(payloads: Iterable[object]) -> list[Finding]:
-    """Returns the notices about the data among payloads, in order and without duplicates."""
+    """Returns the data notices among payloads, in order and without duplicates."""
     return _of(payloads, "data")
 
 

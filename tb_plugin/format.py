@@ -1,6 +1,6 @@
-"""Number formatting for the terminal: three significant digits.
+"""Number formatting for the terminal, with three significant digits.
 
-Columns of one family share a unit. frontend/src/lib/format.ts formats numbers the same way; both must pass
+Columns of one family have the same unit. frontend/src/lib/format.ts formats numbers in the same way. Both must pass
 tests/format_cases.json.
 """
 
@@ -42,8 +42,9 @@ _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
-class Scale(msgspec.Struct, frozen=True):
-    """The unit used to display a number or column: ``value / factor``, followed by ``symbol``."""
+@dataclass(frozen=True)
+class Scale:
+    """The unit in which a number or a column is displayed: ``value / factor``, followed by ``symbol``."""
 
     unit: Unit
     factor: float
@@ -51,7 +52,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 def scale_for(unit: Unit, largest: float) -> Scale:
-    """Returns the scale for a largest absolute value."""
+    """Returns the scale in which ``largest``, the largest absolute value, is displayed."""
     if unit == "ratio":
         return Scale(unit, 0.01, "%")
     ladder = _LADDERS.get(unit)
@@ -65,7 +66,8 @@ def scale_for(unit: Unit, largest: float) -> Scale:
 def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
     """Returns the scale for all values of a column.
 
-    It is one unit smaller if the smallest value would otherwise be rounded to 0 and the largest stays short.
+    Normally the scale fits the largest value. A smaller unit is used if the smallest value would be rounded to 0
+    and the largest value stays short in that unit.
     """
     sizes = [abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and v and isfinite(v)]
     scale = scale_for(unit, max(sizes, default=0))
@@ -77,9 +79,9 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns the family of a column. Columns of one family in a table share a scale.
+    """Returns the family of a column. Columns of one family in a table have the same scale.
 
-    The families are sums, single events, moments, overhead and times before an event.
+    The families are sums, single events, times, overhead, and times before an event.
     """
     if unit not in _LADDERS:
         return key
@@ -88,9 +90,9 @@ def family_of(key: str, unit: Unit) -> str:
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns one scale per column; columns of one family share it.
+    """Returns one scale per column. Columns of one family have the same scale.
 
-    In tables of events, the parts of an event use the scale of its duration.
+    In a table of events, columns for parts of an event use the scale of its duration.
     """
     families = [family_of(metric.key, metric.unit) for metric in metrics]
     if any(metric.key == _OF_EVENT for metric in metrics):
@@ -102,7 +104,7 @@ def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable
 
 
 def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> str:
-    """Formats a number without its unit, as in a table cell."""
+    """Formats a number as in a table cell, without its unit."""
     if value is None:
         return DASH
     if isinstance(value, bool):
@@ -124,14 +126,14 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
 
 
 def format_change(value: Scalar, scale: Scale) -> str:
-    """Formats a change like ``format_number``, with a plus sign if it is positive."""
+    """Formats a change like ``format_number``, with a plus sign if the change is positive."""
     text = format_number(value, scale)
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
     return f"+{text}" if grew else text
 
 
 def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tzinfo | None = None) -> str:
-    """Formats a value with its unit. The default scale fits the value."""
+    """Formats a value and its unit. By default, the scale fits the value."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     used = scale or column_scale(unit, [value])
     text = format_number(value, used, zone)
@@ -139,9 +141,9 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
-    """Formats bounds in the unit of the upper one, such as ``59.0 to 60.1 ms``.
+    """Formats a range in the unit of its upper bound, such as ``59.0 to 60.1 ms``.
 
-    Returns a single number if both look equal.
+    If both bounds look the same, returns one number.
     """
     scale = scale_for(unit, high)
     first, last = (format_number(value, scale) for value in (low, high))
@@ -172,7 +174,7 @@ def _grouped(value: float, decimals: int) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Fills values into ``{key}`` placeholders. Unknown placeholders stay."""
+    """Replaces ``{key}`` placeholders by values. Unknown placeholders are not changed."""
     return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
-    """The TensorBoard plugin ``torch_trace``."""
-
     plugin_name = "torch_trace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
@@ -32,11 +30,13 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._routes: Routes | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
-        """Returns the WSGI application for all URLs below ``/data/plugin/torch_trace``."""
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
-        """Returns immediately: True during the first scan, and if it found profiles or unreadable log directories."""
+        """Returns whether TensorBoard shows the plugin. Does not wait for the first scan.
+
+        Returns True during the first scan, and later if there are profiles or unreadable log directories.
+        """
         if not (self._logdir or self._logdir_spec):
             return False
         # The first call may come while TensorBoard starts, so imports and scan run in a thread.
@@ -48,11 +48,9 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return workspace.catalog.is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Returns the path of the page for TensorBoard."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
 
     def close(self) -> None:
-        """Stops the background scan and the worker processes."""
         with self._lock:
             if self._workspace is not None:
                 self._workspace.close()

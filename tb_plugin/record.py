@@ -1,6 +1,6 @@
 """Recording helpers: ranges for module calls, and a configured profiler.
 
-PyTorch is imported at the first call. docs/record.md has recipes and the cost of each option.
+PyTorch is imported at the first call. docs/record.md contains recipes and the cost of each option.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _REPLICATED = {"DataParallel", "DistributedDataParallel"}
 def annotate(model: Any) -> ModuleRanges:
     """Returns a context manager and decorator that records all module calls of ``model`` by name.
 
-    While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)`` and its backward pass a
-    range ``nn.Module backward: blocks.0.fc (Linear)``. Ranges are nested like the calls. Names omit wrappers such
-    as DDP and FSDP. Modules inside compiled code get no ranges, and a warning says so; a module compiled as a whole
-    has one range.
+    While a profiler records, a forward call is recorded as the range ``nn.Module: blocks.0.fc (Linear)``, and its
+    backward pass as the range ``nn.Module backward: blocks.0.fc (Linear)``. Ranges are nested like the calls.
+    Wrappers such as DDP and FSDP do not appear in the names. A module that is compiled as a whole has one range.
+    Modules inside compiled code have no ranges, which causes a warning.
 
     Raises MissingPackage without PyTorch 2.3 or newer, BadRequest if ``model`` is not an ``nn.Module``.
     """
@@ -60,12 +60,13 @@ def profile(
 ) -> Any:
     """Returns a ``torch.profiler.profile`` that writes traces for all views into ``directory``.
 
-    Call its ``step()`` after each iteration. The profiler skips ``skip_first`` steps once. It then repeats this
-    cycle ``repeat`` times (0 = until the end): skip ``wait`` steps, warm up for ``warmup`` steps, and record
-    ``active`` steps as ``<worker>.<time>.pt.trace.json``.
+    Call its ``step()`` after each iteration. The profiler skips ``skip_first`` steps once. It then repeats a cycle
+    ``repeat`` times (0 = until the end). In each cycle, it skips ``wait`` steps, warms up for ``warmup`` steps, and
+    records ``active`` steps into a file ``<worker>.<time>.pt.trace.json``.
 
-    The last skipped step of the first cycle is recorded to measure its size, and then discarded. If the active
-    steps would exceed ``large_mb``, a warning is issued. With ``wait=0`` nothing is measured.
+    The last skipped step of the first cycle is recorded to measure its size, and then discarded. If the trace of
+    the active steps would be larger than ``large_mb``, a warning is issued. If ``wait`` is 0, the size is not
+    measured.
 
     Raises MissingPackage without PyTorch, BadRequest for an invalid schedule.
     """
@@ -115,7 +116,7 @@ def _warn_of_size(size: int, active: int, large_mb: int) -> None:
     fits = max(1, large_mb * 1_000_000 * active // size)
     warnings.warn(
         f"{active} recorded steps will produce a trace of about {size // 1_000_000:,} MB, more than {large_mb:,} MB "
-        f"(large_mb). Writing and opening it will be slow. Record fewer steps (active={fits} fits), or disable "
+        f"(large_mb). Writing and opening this trace will be slow. Record fewer steps (active={fits} fits), or disable "
         "with_stack or profile_memory.",
         stacklevel=2,
     )
@@ -131,12 +132,12 @@ def _torch() -> Any:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class _Call:
-    """A forward call of a module. The hooks on its autograd nodes keep it alive."""
+    """A forward call of a module. The hooks on the autograd nodes of the call keep this object alive."""
 
     name: str
     above: _Call | None
     inputs: set[Any] = field(default_factory=set)
-    """Autograd nodes that created the inputs, or the tensors that they are views of."""
+    """Autograd nodes that created the inputs. If an input is a view, also the node that created its base."""
     waits: int = 0
     """Number of autograd nodes of the inputs. The backward pass of the call ends when it has reached all of them."""
     left: int = 0
@@ -151,7 +152,7 @@ class _Call:
 
 @dataclass(eq=False, slots=True)
 class _Open:
-    """An open range of the backward pass. ``task`` is the autograd graph task that opened it."""
+    """An open range of a backward pass. ``task`` is the autograd graph task that opened the range."""
 
     call: _Call
     range: Any
@@ -166,14 +167,14 @@ class _Stacks(threading.local):
 
 
 class ModuleRanges(ContextDecorator):
-    """Context manager that ``annotate`` returns. It hooks the modules while it is active."""
+    """Context manager returned by ``annotate``. It hooks the modules while it is active."""
 
     def __init__(self, model: Any) -> None:
         torch = _torch()
         if not hasattr(torch.compiler, "is_compiling"):
             raise MissingPackage("annotate needs PyTorch 2.3 or newer.", "", "Update torch where the training runs.")
         if not isinstance(model, torch.nn.Module):
-            raise BadRequest("annotate takes an nn.Module.", type(model).__name__, "Pass the model.")
+            raise BadRequest("annotate requires an nn.Module.", type(model).__name__, "Pass the model.")
         self._model = model
         self._tensor = torch.Tensor
         self._range = torch.profiler.record_function
@@ -229,10 +230,10 @@ class ModuleRanges(ContextDecorator):
         self._hooks.append(module.register_forward_hook(after, always_call=True))
 
     def _made(self, value: Any) -> tuple[set[Any], set[Any]]:
-        """Returns the autograd nodes that created the tensors in ``value``, and those that created their view
+        """Returns the autograd nodes that created the tensors in ``value``, and the nodes that created their view
         bases.
 
-        An in-place operator on a view replaces the node of the view in the graph, but not the node of its base.
+        An in-place operator on a view replaces the node of the view in the graph, but not the node of the base.
         """
         tensors = list(_tensors(value, self._tensor))
         bases = (tensor._base for tensor in tensors)
@@ -339,9 +340,9 @@ def _compiled(module: Any) -> bool:
 
 
 def unique_modules(model: Any) -> Iterator[tuple[Any, str]]:
-    """Yields each module of ``model`` once, with its path and class name. Wrappers are omitted from the path.
+    """Yields each module of ``model`` once, with its path and class name. Wrappers do not appear in the path.
 
-    Modules inside compiled modules are skipped, because hooks would trigger recompilation and never run.
+    Modules inside compiled modules are skipped, because hooks on them would cause recompilation and never run.
     """
     seen: set[int] = set()
     waiting = [(model, "")]

@@ -1,8 +1,8 @@
-"""Formats, models and views of the package and of extensions.
+"""Formats, models and views of this package and of extensions.
 
-All are declarations; their code is imported at first use. TORCH_TRACE_EXTENSIONS lists import names of extension
-modules. Such a module may define ``READERS``, ``MODELS`` and ``ANALYSES``, which are used like the built-in ones
-everywhere.
+All of these are declarations. Their code is imported at first use. TORCH_TRACE_EXTENSIONS contains the import names
+of extension modules. An extension module may define ``READERS``, ``MODELS`` and ``ANALYSES``. They are used in the
+same way as the built-in ones.
 """
 
 from __future__ import annotations
@@ -36,41 +36,40 @@ class _Identified(Protocol):
 Item = TypeVar("Item", bound=_Identified)
 
 
-class Registry(msgspec.Struct, frozen=True):
-    """Formats, models and views."""
-
+@dataclass(frozen=True)
+class Registry:
     readers: tuple[Reader[Any], ...]
     models: tuple[Model[Any, Any], ...]
     analyses: tuple[Analysis[Any], ...]
 
 
 def readers() -> tuple[Reader[Any], ...]:
-    """Returns the readers of all formats, built-in first. Raises UserError if an extension is unusable."""
+    """Returns the readers of all formats, built-in ones first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).readers
 
 
 def models() -> tuple[Model[Any, Any], ...]:
-    """Returns all models, built-in first. Raises UserError if an extension is unusable."""
+    """Returns all models, built-in ones first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).models
 
 
 def analyses() -> tuple[Analysis[Any], ...]:
-    """Returns all views in navigation order, built-in first. Raises UserError if an extension is unusable."""
+    """Returns all views in navigation order, built-in ones first. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).analyses
 
 
 def reader_by_id(reader_id: str) -> Reader[Any]:
-    """Returns a reader by id. Raises NotFoundError."""
+    """Returns the reader with an id. Raises NotFoundError."""
     return _named(readers(), reader_id, "reader")
 
 
 def model_by_id(model_id: str) -> Model[Any, Any]:
-    """Returns a model by id. Raises NotFoundError."""
+    """Returns the model with an id. Raises NotFoundError."""
     return _named(models(), model_id, "model")
 
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
-    """Returns the model built from the result of a reader. Raises NotFoundError."""
+    """Returns the model that is built from the result of a reader. Raises NotFoundError."""
     raw = raw_name(reader)
     for model in models():
         if input_class_name(model) == raw:
@@ -86,7 +85,7 @@ def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
 
 
 def noun_of(kind: type[Any]) -> str:
-    """Returns the user-facing noun for profiles of a type, such as "a trace"."""
+    """Returns the noun for profiles of a type in messages to users, such as "a trace"."""
     return _noun_of(name_of(kind))
 
 
@@ -95,13 +94,12 @@ def _noun_of(name: str) -> str:
 
 
 def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
-    """Returns the views that accept a model."""
     about = type_of(model)
     return [analysis for analysis in analyses() if model_name(analysis) == about]
 
 
 def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
-    """Returns a view by id, optionally the variant for ``model``. Raises NotFoundError."""
+    """Returns the view with an id. Raises NotFoundError, also if the view does not accept ``model``."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)
     for analysis in analyses():
@@ -109,9 +107,9 @@ def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analys
             if model is not None and analysis not in views:
                 noun = _noun_of(model_name(analysis))
                 what = f"The view {analysis.title} needs {noun}, but this profile is {model.noun}."
-                raise NotFoundError(what, view_id, f"It has: {shown}.")
+                raise NotFoundError(what, view_id, f"Available views: {shown}.")
             return analysis
-    raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
+    raise NotFoundError(f"There is no view {view_id}.", view_id, f"Available views: {shown}.")
 
 
 @lru_cache(maxsize=4)
@@ -129,7 +127,7 @@ def _imported(name: str) -> object:
         return import_module(name)
     except ImportError as error:
         raise UserError(
-            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct it."
+            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct the extension."
         ) from error
 
 
@@ -145,4 +143,4 @@ def _named(items: Sequence[Item], wanted: str, what: str) -> Item:
     for item in items:
         if item.id == wanted:
             return item
-    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")
+    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"Available: {', '.join(item.id for item in items)}.")

@@ -28,23 +28,26 @@ CACHE = _declared(
 )
 CACHE_DIR = _declared(
     "TORCH_TRACE_CACHE_DIR",
-    "old name of `TORCH_TRACE_CACHE`; used only if that is not set",
+    "old name of `TORCH_TRACE_CACHE`; used only if `TORCH_TRACE_CACHE` is not set",
     default="",
 )
 CACHE_MB = _declared(
     "TORCH_TRACE_CACHE_MB",
-    "maximum cache size in megabytes; least recently used files are removed first",
+    "maximum cache size in megabytes; the least recently used files are removed first",
     default="8000",
 )
 CLASSES = _declared(
     "TORCH_TRACE_CLASSES",
-    "file with your own kernel classes, one `class = regex` per line ([how](../concepts/attribution.md#kernels))",
+    (
+        "file that defines your own kernel classes, one `class = regex` per line "
+        "([how](../concepts/attribution.md#kernels))"
+    ),
     default="none",
 )
 STEPS = _declared(
     "TORCH_TRACE_STEPS",
     (
-        "regular expression for server annotations that mark steps, with named groups "
+        "regular expression with named groups, for server annotations that mark steps "
         "([how](../concepts/attribution.md#serving))"
     ),
     default="none",
@@ -78,11 +81,11 @@ FOLLOW_LINKS = _declared(
 HOSTS = _declared(
     "TORCH_TRACE_HOSTS",
     (
-        "host names that the server answers to, comma-separated, without ports; `.lab.example` allows "
-        "all names with this ending. Set it if your browser also opens internet pages "
+        "host names that requests may use, comma-separated, without ports. `.lab.example` allows all "
+        "names that end in it. Set this variable if your browser also opens internet pages "
         "([security](../security.md))"
     ),
-    default="every name",
+    default="all names",
 )
 EXTENSIONS = _declared(
     "TORCH_TRACE_EXTENSIONS",
@@ -92,8 +95,8 @@ EXTENSIONS = _declared(
 GROUP = _declared(
     "TORCH_TRACE_GROUP",
     (
-        "`folders`: each folder is a run, and each file name a worker. By default, all ranks of a job "
-        "form one run, even across folders ([how](../http.md#runs))"
+        "`folders`: each folder is a run, and each file name is a worker. By default, all ranks of a job "
+        "form one run, even if their files are in different folders ([how](../http.md#runs))"
     ),
     default="by job",
 )
@@ -135,6 +138,6 @@ PERFETTO = _declared(
 )
 NO_FRONTEND = _declared(
     "TORCH_TRACE_NO_FRONTEND",
-    "`1` during installation: skip the page (the command line works without it)",
+    "`1` during installation: do not build the page. The command line does not need the page",
     default="",
 )

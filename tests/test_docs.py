@@ -36,7 +36,7 @@ def test_every_setting_is_declared_once() -> None:
 
 
 def test_every_variable_of_a_cloud_is_documented() -> None:
-    sources = [ROOT / "tb_plugin" / "storage" / name for name in ("clouds.py", "secrets.py")]
+    sources = [ROOT / "tb_plugin" / "storage" / name for name in ("cloud_urls.py", "secrets.py")]
     names = {
         name for path in sources for name in re.findall(r"\b(?:AWS|S3|AZURE|GCE|STORAGE)_[A-Z_]+\b", path.read_text())
     }

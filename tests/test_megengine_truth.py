@@ -17,7 +17,7 @@ from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.diff.call_tree import call_tree
 from tb_plugin.views.operators.view import Operators
 from tests.builders import Bytes

@@ -16,7 +16,7 @@ from tb_plugin.analysis.idle.account import idle_account, work_span
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tests.builders import model
 from tests.depth import DEEP
 from tests.faults import ALSO, COSTLESS, FAULTS, Config, Training, run

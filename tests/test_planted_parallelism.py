@@ -11,7 +11,7 @@ from tb_plugin.analysis.filters import matching
 from tb_plugin.analysis.parallelism.roles import roles_of
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tests.builders import model, part, rows
 from tests.conftest import sample
 from tests.depth import DEEP

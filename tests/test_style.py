@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.metrics import ALL
 
@@ -18,6 +20,34 @@ BANNED = re.compile(
 )
 MAX_TITLE = 6
 """Words of a title, which heads a column."""
+
+LITERAL_STARTS = re.compile(r"(Of|What|Where|Whom|So many|So much) ")
+LITERAL_BANNED = re.compile(
+    r"\b(mend\w*|nobody|somebody|meanwhile|so many|as far as|nothing hides|in sight|worth a word|outermost stack|starved"
+    r"|stands? (?:at|for|in|on|under|beneath|behind|out|there)|lies? under|tells?|told|whom|a mean over the steps"
+    r"|of each step|in each step|beg[ai]ns?|begun|passed over|left out|at hand|held up|let go|goes? on|has nothing to do"
+    r"|it is said|stated)\b",
+    re.IGNORECASE,
+)
+PACKAGE = Path(__file__).resolve().parents[1] / "tb_plugin"
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
+}
+MAX_DOCSTRING_WORDS = 12
+BANNED_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        "about alone apart asked away beside found held here joined kept known made met named need only said seen several "
+        "shown stated team there together told whole",
+    )
+)
+ALLOWED_NAMES = {
+    "NotFoundError": "the usual name of the error",
+    "Loading.about": "a key of HTTP answers",
+    "Notices.about": "a key of HTTP answers",
+    "CaptureInfo.beside": "a key of HTTP answers",
+    "ViewInfo.whole": "a key of HTTP answers",
+}
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -60,3 +90,76 @@ def test_the_rules_find_what_they_are_about() -> None:
     assert faults("Of the operator what it launched.")[0].startswith("start")
     assert faults("Time in which nobody waits.")[0].startswith("'nobody'")
     assert faults("Time " + "of kernels " * 10 + "in a range.")[0].startswith("24 words")
+
+
+def public_names(body: list[ast.stmt], owner: str = "") -> Iterator[str]:
+    """Names of classes, functions and fields without a leading underscore."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield owner + node.name
+            yield from public_names(node.body, f"{owner}{node.name}.")
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield owner + node.name
+        elif owner and isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield owner + node.target.id
+
+
+def words_of(name: str) -> set[str]:
+    """Words of the last part of a name, in lower case."""
+    last = name.rpartition(".")[2]
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", last)}
+
+
+def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each literal that is no docstring; ``X`` stands for inserted values."""
+    docs, parts = set(), set()
+    for node in ast.walk(tree):
+        for child in getattr(node, "body", None) or [] if not isinstance(node, (ast.Lambda, ast.IfExp)) else []:
+            if isinstance(child, ast.Expr):
+                docs.add(id(child.value))
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(value) for value in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(str(v.value) if isinstance(v, ast.Constant) else "X" for v in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (docs | parts):
+            yield node.lineno, node.value
+
+
+CODE = re.compile(r"`[^`]*`(?: \([^()]*\))?,?(?: and(?= `))?")
+"""A name in a list of parameters or tables, with its explanation."""
+ARTICLES = re.compile(r"\b(the|a|an|of|is|are|to|in|and|or)\b", re.IGNORECASE)
+NOT_PROSE = re.compile(r"import |\\|SELECT |^\s*[-(<{]|_\w+ \w*_")
+
+
+def test_public_names_are_plain() -> None:
+    names = {(path, name) for path, tree in MODULES.items() for name in public_names(tree.body)}
+    modules = {(path, Path(path).stem) for path in MODULES}
+    vague = {
+        (path, name) for path, name in names | modules if words_of(name) & BANNED_NAMES and name not in ALLOWED_NAMES
+    }
+    assert vague == set()
+    assert {name for name in ALLOWED_NAMES if name not in {each for _, each in names}} == set()
+
+
+def test_module_docstrings_are_short() -> None:
+    first = {path: (ast.get_docstring(tree) or "").split("\n\n")[0] for path, tree in MODULES.items()}
+    assert {path: text for path, text in first.items() if len(text.split()) > MAX_DOCSTRING_WORDS or not text} == {}
+
+
+def test_texts_are_plain() -> None:
+    """Literals with at least four words: findings, notices, errors, titles, descriptions and terminal output."""
+    bad = {}
+    for path, tree in MODULES.items():
+        for line, text in literals(tree):
+            plain = CODE.sub("", text.strip())
+            if len(plain.split()) < 4 or NOT_PROSE.search(plain) or not ARTICLES.search(plain):
+                continue
+            for sentence in re.split(r"(?<=[.!?:;])\s+", plain):
+                if (
+                    len(sentence.split()) > MAX_WORDS
+                    or LITERAL_STARTS.match(sentence)
+                    or LITERAL_BANNED.search(sentence)
+                ):
+                    bad[f"{path}:{line}"] = sentence
+    assert bad == {}

@@ -5,7 +5,7 @@ import { createRoot, type Root } from 'react-dom/client'
 import { expect } from 'vitest'
 import type { Problem } from '../src/api/payloads'
 import { App } from '../src/app/app'
-import { mergeHash, readHash, type Values } from '../src/state/hash'
+import { mergeHash, readHash, type Values } from '../src/state/tensorboardHash'
 import { emptyTiles } from './tiles'
 
 type Patch = (path: string, body: never) => unknown

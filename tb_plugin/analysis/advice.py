@@ -1,6 +1,6 @@
 """Advice for findings, for training or inference.
 
-The texts come from the trace's profiler.
+The profiler that recorded the trace provides the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INFERENCE_SUFFIX = ".inference"
 
 @cached_by_argument
 def is_inference(trace: TraceTable) -> bool:
-    """Returns whether a trace has operators but no backward pass and no optimizer."""
+    """Returns whether a trace has operators, but no backward pass and no optimizer."""
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
         return False
     evidence = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
@@ -26,13 +26,12 @@ def is_inference(trace: TraceTable) -> bool:
 
 
 def todo_of(trace: TraceTable, finding: str) -> str:
-    """Returns the advice for a finding."""
     recorder = trace.recorder
     return (recorder.todo(finding + _INFERENCE_SUFFIX) if is_inference(trace) else "") or recorder.todo(finding)
 
 
 def read_more(trace: TraceTable, finding: str) -> list[Reference]:
-    """Returns links to documentation on a finding."""
+    """Returns links to documentation that explains a finding."""
     recorder = trace.recorder
     own = references_of(recorder, finding + _INFERENCE_SUFFIX) if is_inference(trace) else []
     return own or references_of(recorder, finding)

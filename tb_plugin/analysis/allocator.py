@@ -19,7 +19,7 @@ PRIVATE_TYPE = TYPES.index("privateuseone")
 
 
 def device_name(kind: int, number: int) -> str:
-    """Returns the name as ``torch.device`` prints it; "unknown" if the device type is missing."""
+    """Returns a device name in the format of ``torch.device``; "unknown" if the device type is missing."""
     name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
     return name if number < 0 else f"{name}:{number}"
 
@@ -27,8 +27,8 @@ def device_name(kind: int, number: int) -> str:
 def levels_of(total: Int64, size: Int64) -> Int64:
     """Returns the bytes allocated after each event.
 
-    Events without a recorded ``total`` add their ``size`` to the last one. Without any total, the result is the
-    change since the first event.
+    If an event has no recorded total, its ``size`` is added to the level before it. If no event has a total, the
+    result is the change since the first event.
     """
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)

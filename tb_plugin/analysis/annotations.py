@@ -1,7 +1,7 @@
 """Phases: annotations grouped by name, with the events inside them.
 
-Names that differ only in counters form one phase. An annotation covers the events on its own thread and on the
-autograd threads that its thread waits for during ``backward()``.
+Names that differ only in numbers form one phase. An annotation contains events on its own thread. It also contains
+events on the autograd threads that this thread waits for in ``backward()``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,22 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""Default RE2 pattern of the text that may differ between names of one phase."""
+"""Default RE2 pattern of the text in which the names of one phase may differ."""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
-"""Deeper annotations are listed, but their content is not analyzed."""
+"""Annotations nested deeper than this are listed, but the events in them are not analyzed."""
 MOST_PAIRS = 8_000_000
-"""Maximum number of (annotation, event) pairs in memory, at 100 bytes each; outer levels come first."""
+"""Maximum number of (annotation, event) pairs in memory, at 100 bytes each. Outer annotations come first."""
 _MAX_PATTERN_CHARS = 500
 
 
-class Phases(msgspec.Struct, frozen=True, eq=False):
-    """``labels[i]`` is the name of phase ``i``; ``of`` maps each string id to its phase (-1 = not an annotation)."""
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """Phases of a trace.
+
+    ``labels`` contains their names; ``of`` maps each string id to a phase index (-1 = not an annotation).
+    """
 
     labels: list[str]
     of: Int64
@@ -48,7 +52,7 @@ class Phases(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def annotation_rows(trace: TraceTable) -> Bool:
-    """Returns a mask of the annotations, including module calls recorded as annotations."""
+    """Returns a mask of the annotations. Module calls recorded as annotations are included."""
     found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
     found[trace.python.row] = False
     return found
@@ -57,8 +61,8 @@ def annotation_rows(trace: TraceTable) -> Bool:
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     """Returns the phases of all annotations. Raises BadRequest for an invalid pattern.
 
-    Replaces each match of ``pattern`` with ``ANY`` and groups equal names. A name that no other name equals then
-    keeps its full text.
+    Names that are equal after replacing each match of ``pattern`` with ``ANY`` form a phase. A name that equals no
+    other keeps its original text.
     """
     pattern = pattern or COUNTERS
     if len(pattern) > _MAX_PATTERN_CHARS:
@@ -80,7 +84,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
 
 
 def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
-    """Returns a mask of the calls of one phase. Raises BadRequest for an unknown phase."""
+    """Returns a mask of the annotations that belong to a phase. Raises BadRequest for an unknown phase."""
     phases = phases_of(trace, pattern)
     if phase not in phases.labels:
         shown = ", ".join(phases.labels[:20]) or "none"
@@ -90,10 +94,11 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row that launched each device event, or else its operator (-1 = none).
+    """Returns the row of the call that launched each device event, or of its operator if the launch is unknown (-1
+    = none).
 
-    If the launching thread is not the operator's thread, it only executes a queue. The work is then attributed to
-    the operator.
+    If the launch and the operator are on different threads, the launching thread only executes queued requests. The
+    operator is then returned.
     """
     launch, operator = trace.launch[work], trace.operator[work]
     queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
@@ -102,10 +107,10 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
 
 @cached_by_argument
 def looked_into(trace: TraceTable) -> Bool:
-    """Returns a mask of the annotations whose content is analyzed.
+    """Returns a mask of the annotations whose events are analyzed: the outermost ones, up to ``MOST_LEVELS`` and
+    ``MOST_PAIRS``.
 
-    Outer levels come first, up to ``MOST_LEVELS`` and ``MOST_PAIRS``. The result is the same for all views and
-    selections.
+    The result is the same for all views and selections.
     """
     row = np.flatnonzero(annotation_rows(trace))
     levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.ends(row)).depth)[:MOST_LEVELS]
@@ -128,9 +133,9 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Annotations sorted by time; ``parent`` is the index of the enclosing annotation (-1 = none).
+    """Annotations sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
 
-    On an autograd thread, the parent may be an annotation on the thread that waits for it.
+    For an annotation on an autograd thread, the parent may be on the thread that waits for the autograd thread.
     """
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
@@ -150,9 +155,9 @@ class Calls:
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns index pairs (call, moment): each call that is active at each moment.
+        """Returns index pairs (call, time): the call is active at that time.
 
-        A call is active on its own thread and on the autograd threads that it waits for.
+        A call is active on its own thread and on the autograd threads that this thread waits for.
         """
         serves = self._serves[track]
         served = np.flatnonzero(serves != track)
@@ -162,7 +167,10 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """Yields index pairs (call, moment) for each nesting level. Calls of one level and thread never overlap."""
+        """Yields index pairs (call, time) of active calls for each nesting level.
+
+        Calls on the same level and thread never overlap.
+        """
         for rows in self._levels:
             begin, end, at = side_by_side(
                 (self.track[rows], self.start[rows]), (self.track[rows], self.end[rows]), (track, time)
@@ -180,7 +188,9 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns, for each moment, whether any of the calls is active on its thread or on the thread waiting for it."""
+    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread
+    waiting for it.
+    """
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):
@@ -192,10 +202,10 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
 
 
 def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
-    """Returns, for each host row, whether it starts inside one of the calls.
+    """Returns, for each host row, whether the row starts inside one of the calls.
 
-    Calls on the thread that waits for the row's thread are included. A row that starts together with a call and
-    ends after it is not inside.
+    The call may be on the row's thread or on the thread that waits for it. If a row starts at the same time as a
+    call but ends later, the row is not inside.
     """
     track, start = trace.track[rows], trace.start_ns[rows]
     found = open_at(trace, calls, track, start)
@@ -213,9 +223,9 @@ def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
 
 
 def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    """Returns the name (string id) of the innermost annotation enclosing the start of each host row.
+    """Returns the name (string id) of the innermost annotation that is active when each host row starts.
 
-    The result is -1 without an annotation, and for row -1. Profiler steps are ignored.
+    The result is -1 if there is no annotation, and for row -1. Profiler steps are ignored.
     """
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)
@@ -226,7 +236,7 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
     """Returns the name (string id) of the innermost annotation on a thread at each time (-1 = none).
 
-    Without one, uses the annotation on the thread that waits for this thread. Profiler steps are ignored.
+    If the thread has no annotation, that of the thread waiting for it is returned. Profiler steps are ignored.
     """
     serves = np.append(works_for(trace), np.int32(MISSING))[track]
     own, there = _annotations_at(trace, (track, time), (serves, time))

@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
-    """Returns the forward operator of each row or of its nearest enclosing operator (-1 = none)."""
+    """Returns the forward operator linked to each row, or to its nearest linked enclosing operator (-1 = none)."""
     position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
@@ -31,12 +31,12 @@ def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
 
 
 def forward_behind(forward: Int32, operator: Int32) -> Int32:
-    """Returns the forward operator of each operator (-1 = none); ``forward`` comes from ``forward_operators``."""
+    """Returns the forward operator of each operator (-1 = none). ``forward`` is the result of ``forward_operators``."""
     return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
 
 
 def in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
-    """Returns a mask over events, with one extra entry for row -1: whether each is in the backward pass."""
+    """Returns whether each row is in the backward pass. The mask has an extra entry for row -1."""
     named = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name[operators]]
     own = np.where(named | (forward[operators] != MISSING), 0, MISSING).astype(np.int32)
     flags = np.zeros(len(trace) + 1, np.bool_)
@@ -54,9 +54,10 @@ def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64
 
 @cached_by_argument
 def works_for(trace: TraceTable) -> Int32:
-    """Returns, for each autograd thread, the thread that waits for it; for other threads, the thread itself.
+    """Returns, for each autograd thread, the thread that waits for it in ``backward()``. Other threads map to
+    themselves.
 
-    The waiting thread called ``backward()``. It is the thread on which most of the forward operators ran.
+    The waiting thread is assumed to be the one on which most of the forward operators ran.
     """
     serves = np.arange(len(trace.tracks), dtype=np.int32)
     linked = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.forward != MISSING))
@@ -79,44 +80,48 @@ class Tie(IntEnum):
     ARROW = 1
     """Only by an arrow in the trace."""
     SEQUENCE = 2
-    """By a shared autograd sequence number that no arrow contradicts."""
+    """By an equal autograd sequence number. No arrow contradicts the match."""
     PARENT = 3
-    """By an enclosing backward operator that is matched."""
+    """By its enclosing backward operator, which is matched."""
     BEFORE = 4
-    """By the matched operator just before it, whose gradient it accumulates."""
+    """By the matched operator directly before it, whose gradient it accumulates."""
 
 
-class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
-    """Backward operator calls sorted by time, one per autograd node.
+@dataclass(frozen=True, eq=False)
+class BackwardOperators:
+    """Calls of backward operators sorted by time, one for each autograd node.
 
     The engine's ``evaluate_function`` call and the function call inside it count as one.
     """
 
     row: Int64
     within: Int32
-    """Index of the enclosing backward operator (-1 = none); set only in nested backward passes."""
+    """Index of the enclosing backward operator (-1 = none). Only nested backward passes have such operators."""
     name: Int32
     names: pa.Array
     forward: Int32
     """Row of the forward operator (-1 = unknown)."""
     tie: npt.NDArray[np.uint8]
     adds: Bool
-    """Whether it accumulates a gradient into a parameter."""
+    """Whether the operator accumulates a gradient into a parameter."""
     function: Int64
-    """Row of the function call inside the engine's call, if both are recorded. Hooks run outside of it."""
-    of: Int32
-    """For each trace row, the index of the innermost enclosing backward operator (-1 = none).
+    """Row of the function call inside the engine's call, if both are recorded.
 
-    One extra entry is for row -1.
+    Hooks run outside of the function call.
+    """
+    of: Int32
+    """Index of the innermost enclosing backward operator for each trace row (-1 = none).
+
+    The last entry is for row -1.
     """
 
 
 @cached_by_argument
 def backward_operators(trace: TraceTable) -> BackwardOperators:
-    """Returns the backward operators with their forward operators and how each was matched.
+    """Returns the backward operators, their forward operators, and how each pair was matched.
 
-    They are the operators named by the autograd engine, and operators outside of these that have a forward
-    operator.
+    Backward operators are those that the autograd engine names, and other operators with a forward operator outside
+    of these.
     """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -176,9 +181,10 @@ def _tie_to_parent(forward: Int32, tie: npt.NDArray[np.uint8], within: Int32) ->
 
 
 def _tie_to_before(track: Int32, within: Int32, adds: Bool, forward: Int32, tie: npt.NDArray[np.uint8]) -> None:
-    """Matches each gradient accumulation to the operator just before it on its thread, in the same backward pass.
+    """Matches each gradient accumulation to the operator directly before it on the same thread in the same backward
+    pass.
 
-    The engine gives accumulations the highest priority, so each runs right after the operator that produced the
+    Accumulations have the engine's highest priority. Each therefore runs right after the operator that computes its
     gradient.
     """
     order = np.lexsort((np.arange(len(track)), within, track))

@@ -16,13 +16,14 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-class BackwardTimes(msgspec.Struct, frozen=True, eq=False):
-    """Times of the selected backward calls in nanoseconds, excluding nested backward operators."""
+@dataclass(frozen=True, eq=False)
+class BackwardTimes:
+    """Times of the selected backward operators in nanoseconds, excluding backward operators nested in them."""
 
     at: Int64
     """Indices into ``backward_operators``."""
     device_ns: Int64
-    """Device time of the launched work, excluding collectives."""
+    """Device time of the work that the operator launches, excluding collectives."""
     communication_ns: Int64
     host_ns: Int64
     wait_ns: Int64
@@ -30,7 +31,6 @@ class BackwardTimes(msgspec.Struct, frozen=True, eq=False):
 
 
 def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
-    """Returns the times of the selected backward operators."""
     every = backward_operators(trace)
     count = len(every.row)
     at = np.flatnonzero(selection.rows[every.row])
@@ -52,7 +52,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
 
 
 def host_times(trace: TraceTable) -> Int64:
-    """Returns the host time of each backward operator, excluding nested backward operators, in nanoseconds."""
+    """Returns the host time of each backward operator, excluding backward operators nested in it."""
     every = backward_operators(trace)
     dur = trace.dur_ns[every.row]
     return dur - sum_by(every.within, dur, len(dur))

@@ -1,8 +1,8 @@
 """Interface of analyses: parts, answers and paged tables.
 
-An analysis has two pure functions: ``part`` computes the numbers of one profile, and ``answer`` turns parts into a
-payload. Both run in worker processes. Parts are cached by profile and ``Params.part_key``; ``answer`` must be
-cheap. Authors of an analysis need only this file.
+An analysis has two pure functions. ``part`` computes the numbers of one profile. ``answer`` turns parts into a
+payload. Both run in worker processes. Parts are cached by profile and ``Params.part_key``, so ``answer`` must be
+cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Number = int | float | None
 M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
-"""Wire values of optional flags; other texts are sent unchanged."""
+"""Values of optional flags in responses. Other texts are sent unchanged."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
@@ -42,34 +42,38 @@ class Traits(msgspec.Struct, frozen=True):
 
     group: Group
     place: Place = "page"
-    """A ``picture`` has no facts, so reports omit it unless it is requested by name.
+    """A ``picture`` has no key numbers, so a report includes it only if it is requested by name.
 
-    A ``detail`` needs a selected row and is missing from the navigation.
+    A ``detail`` needs a selected row, so the navigation does not list it.
     """
     cached: bool = False
-    """Whether its numbers for all steps are cached on disk, because they are needed at every start."""
+    """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
-    """Whether the page hides the view, instead of disabling it, if a profile lacks its data."""
+    """Whether the page hides the view, instead of disabling it, for profiles that lack its data."""
     phase_note: str = "The numbers are not limited to a phase."
-    """Why the phase filter does not apply to the view; empty if it does."""
+    """Explains why the phase filter does not apply to the view. Empty if it applies."""
     tables: tuple[str, ...] = ()
-    """Tables that a JSON report always contains, even if empty."""
+    """Tables that a JSON report always contains, even if they are empty."""
     reported_tables: tuple[str, ...] = ()
-    """Worker tables that a report contains if the profile has them."""
-    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Maps facts per worker in a report to columns of the table ``workers``; for views about workers."""
+    """Tables about workers that a report contains if the profile has them."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """For views about workers: maps keys in the report of a worker to columns of the table ``workers``."""
     companion: str = ""
-    """Id of a view for another kind of profile in the same run. ``Joining.join`` also receives its parts."""
+    """Id of a view for another kind of profile in the same run.
+
+    ``Joining.join`` also receives the parts of that view.
+    """
 
 
-class Params(msgspec.Struct, frozen=True):
-    """Parameters of a request. ``extra`` contains the view's own parameters (see docs/http.md)."""
+@dataclass(frozen=True)
+class Params:
+    """Parameters of a request. ``extra`` contains parameters that only this view has (see docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """RE2 pattern of the text that may differ within a phase; empty = counters."""
+    """RE2 pattern of the text in which the names of one phase may differ. If empty, they may differ in numbers."""
     table: str | None = None
     """Name of the requested table; None = the entire view."""
     sort: str | None = None
@@ -78,12 +82,12 @@ class Params(msgspec.Struct, frozen=True):
     where: tuple[tuple[str, str], ...] = ()
     offset: int = 0
     limit: int | None = 100
-    """Maximum number of rows; None = all."""
+    """Maximum number of rows; None = no limit."""
     as_columns: bool = False
-    """Whether to return a ``ColumnTable``, for other programs."""
+    """Whether to return a ``ColumnTable``. Other programs need it."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
-    """Ids of the rules to ignore, from the log directory's settings."""
+    """Ids of the rules that the log directory's settings exclude."""
 
     @property
     def chosen(self) -> tuple[tuple[str, ...] | None, str, str]:
@@ -91,16 +95,17 @@ class Params(msgspec.Struct, frozen=True):
         return self.steps, self.phase, self.pattern
 
     def get(self, key: str, default: str = "") -> str:
-        """Returns one of the view's own parameters."""
+        """Returns the value of a parameter that only this view has."""
         return next(iter(self.values(key)), default)
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Returns all values of a view's own parameter, which may be repeated."""
+        """Returns all values of a parameter that only this view has and that may be repeated."""
         return tuple(value for name, value in self.extra if name == key)
 
 
-class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A full table. ``data`` has one column for each ``columns[i].metric.key`` and internal columns."""
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A complete table. ``data`` has one column per ``columns[i].metric.key``, and internal columns."""
 
     name: str
     title: str
@@ -112,13 +117,13 @@ class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def totals(self) -> dict[str, Scalar]:
-        """Sums the columns that show shares."""
+        """Returns the sums of the columns that are shown as shares."""
         shared = (column.metric.key for column in self.columns if column.share)
         return {key: pc.sum(self.data[key]).as_py() or 0 for key in shared}
 
     @cached_property
     def extremes(self) -> dict[str, list[int | float]]:
-        """Returns the smallest non-zero and the largest absolute value of each numeric column."""
+        """Returns, for each numeric column, the smallest non-zero absolute value and the largest absolute value."""
         extremes: dict[str, list[int | float]] = {}
         for column in self.columns:
             values = self.data[column.metric.key]
@@ -131,16 +136,17 @@ class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class ColumnTable(Table, frozen=True, kw_only=True):
-    """A table in columns; ``matching`` contains the indices of the requested rows in order."""
+    """A table stored in columns. ``matching`` contains the indices of the requested rows in their order."""
 
     data: pa.Table
     matching: Int64
 
 
-class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Numbers of one profile: facts, full tables and payloads.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Numbers of one profile: key numbers, full tables and payloads.
 
-    ``layout`` lists the names of payloads and frames in page order. A frame is shown as its first page.
+    ``layout`` contains the names of payloads and frames in page order. The page shows the first rows of each frame.
     """
 
     coverage: CoverageInfo
@@ -152,35 +158,34 @@ class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps, for analyses of several profiles that select steps in ``answer``."""
     searched: bool = False
-    """Whether ``part`` already applied search and filters, to events instead of table rows."""
+    """Whether ``part`` already applied the search and filters. They then select events instead of table rows."""
 
     def remaining(self, params: Params) -> Params:
-        """Returns the parameters without the search and filters that ``part`` already applied."""
+        """Removes search and filters from ``params`` if ``part`` already applied them."""
         return replace(params, search="", where=()) if self.searched else params
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """Why a view does not apply to a profile, and the profiler option that enables it."""
+@dataclass(frozen=True)
+class Missing:
+    """Reason why a view does not apply to a profile, and the profiler option that enables the view."""
 
     why: str
     enable: str
 
 
 class Analysis(Protocol[M]):
-    """The analysis of one view, declared in ``views/<id>/__init__.py`` (``view_entry.py``)."""
+    """Interface of a view. ``views/<id>/__init__.py`` declares each view with a ``ViewEntry``."""
 
     id: str
     title: str
 
     @property
     def model(self) -> type[M]:
-        """Returns the model type that the view needs. Profiles of other types do not have the view."""
+        """Returns the type of model that the view needs. Profiles with other models do not have the view."""
         ...
 
     @property
-    def traits(self) -> Traits:
-        """Returns how the page, the command line and the cache treat the view."""
-        ...
+    def traits(self) -> Traits: ...
 
     @property
     def scope(self) -> Scope:
@@ -189,15 +194,15 @@ class Analysis(Protocol[M]):
 
     @property
     def borrows(self) -> Mapping[str, Sequence[str]]:
-        """Maps ids of other views to the tables and payloads reused from them."""
+        """Returns the tables and payloads that this view reuses, by id of the view that they come from."""
         ...
 
     def missing(self, model: M, /) -> Missing | None:
-        """Returns why the view does not apply to a profile; None if it does."""
+        """Returns why the view does not apply to a profile, None if the view applies."""
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on. The tuple must be hashable."""
+        """Returns the parameters on which ``part`` depends, as a hashable tuple."""
         ...
 
     def part(self, model: M, params: Params, /) -> Part:
@@ -205,29 +210,29 @@ class Analysis(Protocol[M]):
         ...
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view, or one page of the table that ``params`` names."""
+        """Returns the view. If ``params`` contains a table name, returns one page of that table."""
         ...
 
 
 @runtime_checkable
 class Joining(Protocol):
-    """A view that merges the parts of all workers once per run; ``answer`` gets the merged part."""
+    """A view that merges the parts of all workers once per run. ``answer`` receives the merged part."""
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the merged part and drops parts as soon as possible.
+        """Merges the parts. To save memory, implementations should keep no part longer than necessary.
 
-        ``beside`` contains the parts of the view named in ``Traits.companion``.
+        ``beside`` contains the parts of the view ``Traits.companion``.
         """
         ...
 
 
 def view_params(analysis: Analysis[M], params: Params) -> Params:
-    """Returns the parameters for a view, without the phase if the phase filter does not apply."""
+    """Returns the parameters for a view. The phase is removed if the phase filter does not apply."""
     return replace(params, phase="", pattern="") if analysis.traits.phase_note else params
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
-    """Implements ``answer`` for views of a single profile. Raises NotFoundError for an unknown table."""
+    """Implements ``answer`` for views of one profile. Raises NotFoundError for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
@@ -246,9 +251,9 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filters, sorts and pages a table. Raises BadRequest for an unknown column or invalid regex.
+    """Filters and sorts a table, and returns one page. Raises BadRequest for an unknown column or invalid regex.
 
-    Sorting is stable; nulls come last. Returns a ``ColumnTable`` if ``params.as_columns`` is set.
+    Sorting is stable, with nulls last. If ``params.as_columns`` is set, the result is a ``ColumnTable``.
     """
     rows, sort = matching(frame, params)
     if params.as_columns:
@@ -287,13 +292,13 @@ def page(frame: Frame, params: Params) -> Table:
 
 
 def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
-    """Returns the rows in wire format, with the columns ``keys`` only."""
+    """Returns the rows in wire format, with only the columns ``keys``."""
     lists = [values_of(data[key]) for key in keys]
     return [dict(zip(keys, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def values_of(column: pa.ChunkedArray) -> list[Scalar]:
-    """Returns the values in wire format. A dictionary column contains optional flags: true, false or "unknown"."""
+    """Returns the values in wire format. Dictionary columns contain optional flags: true, false or "unknown"."""
     values: list[Scalar] = column.to_pylist()
     if pa.types.is_dictionary(column.type):
         return [FLAGS.get(str(value), value) for value in values]
@@ -301,7 +306,7 @@ def values_of(column: pa.ChunkedArray) -> list[Scalar]:
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
-    """Returns the sorted indices of rows that match search and filters, and the sort order.
+    """Returns the sorted indices of the rows that match the search and the filters, and the sort order.
 
     Raises BadRequest for an unknown column or invalid regex.
     """
@@ -324,7 +329,7 @@ def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
 
 
 def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
-    """Indices sorted by a column; stable, with nulls last in both directions."""
+    """Returns the indices that sort a column. Sorting is stable, with nulls last in both directions."""
     unknown = _flags(pc.is_null(values))
     if pa.types.is_floating(values.type):
         numbers = pc.fill_null(values, 0).to_numpy()
@@ -340,7 +345,7 @@ def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
 
 
 def _ranks(values: pa.ChunkedArray) -> Int64:
-    """Rank of each value among the distinct values; undefined for nulls."""
+    """Returns the rank of each value among the distinct values. The rank of a null is undefined."""
     encoded = values.combine_chunks().dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, np.int64)
@@ -355,7 +360,7 @@ def _flags(values: pa.ChunkedArray) -> Bool:
 
 
 def _equal(values: pa.ChunkedArray, text: str) -> Bool:
-    """Mask of the values equal to ``text``; an empty text matches null."""
+    """Returns a mask of the values equal to ``text``. An empty text matches nulls."""
     if not text or not pa.types.is_integer(values.type):
         return _flags(pc.equal(pc.fill_null(values.cast(pa.large_string()), ""), text))
     if not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
@@ -376,7 +381,7 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """Returns ``start_ns`` and ``end_ns`` of the request, by default the bounds of the trace. Raises BadRequest."""
+    """Returns the requested time range, by default that of the trace. Raises BadRequest for an invalid range."""
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -386,7 +391,7 @@ def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
 
 
 def int_param(params: Params, key: str) -> int | None:
-    """Returns an integer parameter of the view, None if missing. Raises BadRequest if it is not an integer."""
+    """Returns an integer parameter, None if missing. Raises BadRequest if the value is not an integer."""
     text = params.get(key)
     if not text:
         return None
@@ -397,7 +402,7 @@ def int_param(params: Params, key: str) -> int | None:
 
 
 def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
-    """Yields masks of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
+    """Yields masks of the integers from ``min_<key>`` to ``max_<key>``. Nulls never match."""
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
@@ -420,7 +425,7 @@ def _holding(frame: Frame, search: str) -> Bool:
 def contains_text(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
     """Returns which texts contain ``search``, ignoring case. A search in slashes (``/.../``) is a regex.
 
-    RE2 runs in time linear in the text. Raises BadRequest for an invalid regex.
+    RE2 takes linear time. Raises BadRequest for an invalid regex.
     """
     regex = re.fullmatch(r"/(.*)/", search)
     if regex is None:

@@ -18,7 +18,7 @@ Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
-"""Names of calls that wait for a device, including blocking copies."""
+"""Regex for calls that wait for a device. Blocking copies are included."""
 # Recorded copy kinds to pageable host memory; matched from the start of the text.
 _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
 
@@ -27,8 +27,8 @@ _PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host)
 def waits_for_device(trace: TraceTable) -> Bool:
     """Returns a mask of the calls that wait for a device.
 
-    Asynchronous copies to or from pageable memory also wait, as in ``.item()`` and ``.cpu()``. They are recognized
-    in two ways: the copy ended before the call did, or its target is pageable memory.
+    Asynchronous copies to or from pageable memory also wait, as in ``.item()`` and ``.cpu()``. Such a copy is
+    recognized if it ended before its call did, or if its target is pageable memory.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
     waits |= trace.calls_that(CallRole.WAIT)
@@ -41,8 +41,8 @@ def waits_for_device(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns two arrays of track numbers: threads that hand operators to other threads, and threads that execute
-    them.
+    """Returns the tracks of threads that hand operators to other threads, and the tracks of threads that execute
+    these operators.
 
     The trace shows this as an arrow from a runtime call to an operator on another thread.
     """
@@ -55,14 +55,14 @@ def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
 def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
     """Returns the tracks of the threads that launched the device rows or requested the launch.
 
-    If a thread launches work from a queue, the thread with the operators requested it.
+    If a thread launches work from a queue, the thread that runs the operators requested it.
     """
     launch, asks = launch_tracks(trace, rows)
     return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns the tracks of the launching and the requesting thread for each device row (-1 = none)."""
+    """Returns the track of the launching thread and of the requesting thread for each device row (-1 = none)."""
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]
@@ -77,10 +77,10 @@ def awaits_thread(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns the time ranges during which a thread waits for a thread of its process that is busy with profiler
-    work.
+    """Returns the time ranges in which a thread waits for another thread of its process while the profiler works in
+    this process.
 
-    Without the profiler this time would not be spent, so no fix can save it.
+    No fix can save this time, because it would not be spent without the profiler.
     """
     waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     if not len(waits) or not len(own):

@@ -6,12 +6,15 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether nccl-tests uses the larger buffer (group size times the smaller one) as the size S."""
+    """Returns whether nccl-tests uses the larger of the two buffers as the size S.
+
+    The larger one is the smaller one times the group size.
+    """
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 
 
 def bus_factor(collective: str, ranks: int) -> float | None:
-    """Returns bus bandwidth divided by algorithm bandwidth, as in nccl-tests; None if undefined."""
+    """Returns bus bandwidth divided by algorithm bandwidth, None if undefined."""
     if ranks < 1:
         return None
     if collective == "all_reduce":

@@ -1,6 +1,6 @@
 """Busy times of devices.
 
-Idle time, idle gaps and device time are computed from them.
+They determine idle time, idle gaps and device time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Int64 = npt.NDArray[np.int64]
 def covered_work(trace: TraceTable) -> Int64:
     """Returns the rows of device work that overlap the loaded window.
 
-    A loaded window also contains later device work that was launched inside it. That work is omitted, because work
-    running at the same time is not loaded.
+    A loaded window also contains work that was launched inside it but runs later. That work is excluded, because
+    the other work at that time is not loaded.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     start = trace.start_ns[rows]
@@ -35,7 +35,7 @@ def covered_work(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the busy times of each device over all its streams.
+    """Returns the time ranges in which each device is busy on any stream.
 
     Keys are indices into ``trace.devices`` (-1 = unknown).
     """

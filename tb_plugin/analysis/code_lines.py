@@ -31,11 +31,11 @@ class CodeLines(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def code_lines(trace: TraceTable) -> CodeLines:
-    """Returns the Python line that was executing at each host row, if recorded.
+    """Returns the Python line that was executing during each host row, if recorded.
 
-    Uses the innermost Python function outside the framework and the standard library. Without one, uses the
-    innermost function with a line number. Without Python calls, searches the recorded stack of the nearest
-    enclosing operator in the same way.
+    This is the line of the innermost Python function outside the framework and the standard library. If there is
+    none, it is the innermost line known. If no Python calls enclose the row, the recorded stack of the nearest
+    enclosing operator is searched in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])

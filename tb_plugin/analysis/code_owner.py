@@ -1,8 +1,8 @@
 """Owner of a stack frame: framework, library or user code.
 
-Frames read ``path(line): function``. The profiler strips ``sys.path`` entries, so ``torch/nn/functional.py`` is
-recognized by its first folder. Installed packages look like user packages in these paths, so the common ones are
-listed.
+Frames have the form ``path(line): function``. The profiler strips ``sys.path`` entries from paths, so the first
+folder of ``torch/nn/functional.py`` identifies the framework. In such paths, installed packages look like the
+user's packages. ``THIRD_PARTY_PACKAGES`` therefore lists common ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THIRD_PARTY_PACKAGES = frozenset((
     "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
     "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
 ))  # fmt: skip
-"""Third-party packages, for paths without a ``site-packages`` folder."""
+"""Used for paths without a ``site-packages`` folder."""
 # As written by PyTorch, and by VizTracer: ``function (path:line)``.
 _FRAME_FORMAT = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
@@ -39,7 +39,7 @@ ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 
 def package_of(name: str) -> tuple[str, bool]:
-    """Returns the package of a Python call, and whether it is framework code."""
+    """Returns the package of a Python call, and whether the call is framework, library or interpreter code."""
     if name.startswith("<"):
         return _inside(name)
     found = _FRAME_FORMAT.match(name)
@@ -64,7 +64,7 @@ def package_of(name: str) -> tuple[str, bool]:
 
 
 def _inside(name: str) -> tuple[str, bool]:
-    """Package of code that has no file, such as the interpreter and generated code."""
+    """Returns the package of code without a file, such as the interpreter and generated code."""
     if name.startswith("<frozen "):
         return STANDARD, True
     if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):
@@ -73,7 +73,7 @@ def _inside(name: str) -> tuple[str, bool]:
 
 
 def _top(path: str) -> str:
-    """First folder of a path. For absolute paths, the folder that is most likely a package."""
+    """Returns the first folder of a path. For absolute paths, returns the folder that is most likely a package."""
     if _WHOLE.match(path):
         found = _SOURCES.search(path)
         parts = path.split("/")

@@ -29,11 +29,11 @@ WAIT, BATCH_END = "wait", "end_coalescing"
 NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
 UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
-"""Collectives that may send and receive different numbers of elements per rank."""
+"""Collectives in which ranks may send and receive different numbers of elements."""
 
 
 def collective_name(text: str) -> str:
-    """Returns the normalized name, such as ``all_reduce`` for ``c10d::allreduce_`` or ``ncclKernel_AllReduce``."""
+    """Normalizes a name, such as ``all_reduce`` for ``c10d::allreduce_`` or ``ncclKernel_AllReduce``."""
     for pattern in (BACKEND, _DISPATCHER):
         if found := pattern.match(text):
             text = found.group(found.lastindex or 1)

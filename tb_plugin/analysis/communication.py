@@ -1,7 +1,7 @@
 """Communication time: total and exposed.
 
-A collective with a device kernel is measured by that kernel. The CPU calls that launch it are CPU time. All views
-and advice use this definition.
+A collective with a device kernel takes as long as this kernel. The calls that launch the kernel count as CPU time.
+All views and advice use this definition.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
-"""Minimum exposed communication, as a share of step time, for a finding."""
+"""Minimum share of exposed communication in the step time for a finding."""
 # Advice to reduce transfer time; waiting has its own advice.
 SEND_LESS = (
-    "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
-    "communication. Check convergence after each change."
+    "accumulate gradients over several batches, compress them, or use a larger batch so that "
+    "communication overlaps with the backward pass. Check convergence after each change."
 )
 # The same for inference, which has no gradients.
-SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers of fewer bits."
+SHARE_LESS = "spread the model over fewer ranks or faster links, or use a number format with fewer bits."
 
 # ``gloo:all_reduce``, ``nccl:_all_gather_base``: names that process groups give their work.
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges during which communication runs without overlapping computation, copies or memsets."""
+    """Returns the time ranges in which communication runs while no computation, copy or memset runs."""
     talking = communication_ranges(trace)
     if not len(talking):
         return EMPTY
@@ -44,24 +44,25 @@ def exposed_ranges(trace: TraceTable) -> Ranges:
 
 
 def communication_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges during which a collective runs on any thread or device."""
+    """Returns the time ranges in which a collective runs on any thread or device."""
     return _covered(trace, is_communication(trace))
 
 
 def computation_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges during which a kernel other than communication runs.
+    """Returns the time ranges in which a kernel other than communication runs.
 
-    Without such kernels, uses CPU computation.
+    If the trace has no such kernels, returns the time ranges in which the CPU computes.
     """
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
 
 
 def is_communication(trace: TraceTable) -> Bool:
-    """Returns a mask of the communication events.
+    """Returns a mask of the communication events: collective kernels and the work of CPU process groups (gloo, MPI,
+    UCC).
 
-    These are collective kernels and the work of CPU process groups (gloo, MPI, UCC). Without collective kernels,
-    they are the work of any process group, or else the calls of collectives.
+    If there are no collective kernels, returns the work of any process group. If there is none either, returns the
+    calls of collectives.
     """
     kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
     host = calls_collective(trace)
@@ -73,7 +74,7 @@ def is_communication(trace: TraceTable) -> Bool:
 
 
 def calls_collective(trace: TraceTable) -> Bool:
-    """Returns a mask of the host calls of collectives, with or without device kernels."""
+    """Returns a mask of the host calls of collectives, whether or not they have device kernels."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
 
 
@@ -82,10 +83,11 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Time ranges during which a thread runs operators that are neither part of a collective nor blocked by one.
+    """Returns the time ranges in which a thread runs operators that are not part of a collective and not blocked by
+    one.
 
-    A thread that calls a collective computes nothing until the call returns. Work of the process group itself runs
-    concurrently.
+    A thread that calls a collective computes nothing until the call returns. The process group's own work runs at
+    the same time.
     """
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
     calls = np.flatnonzero(calls_collective(trace))
@@ -96,7 +98,9 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """Ranges of the operators outside of collectives, minus the blocking collective calls on the same thread."""
+    """Returns the time ranges in which operators outside of collectives run, excluding blocking collective calls on
+    the same thread.
+    """
     # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)

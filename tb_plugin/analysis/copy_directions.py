@@ -19,13 +19,11 @@ _DIRECTION_ARGUMENT = "kind"
 
 
 class Direction(NamedTuple):
-    """A copy direction, such as host to device."""
-
     key: str
     words: str
     whither: str
-    """Name of a stream that runs only copies of this direction."""
-    pattern: str
+    """Name for a stream that runs only copies in this direction."""
+    pattern: re.Pattern[str]
     """Matches "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" and similar names."""
 
 
@@ -43,8 +41,8 @@ DIRECTIONS = (
 
 
 def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """Returns the string id of the text that names each copy's direction: the recorded argument, or else the event
-    name.
+    """Returns the string id of the text that contains each copy's direction: the recorded argument or, if missing,
+    the event name.
     """
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
@@ -56,7 +54,8 @@ def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArra
 def directions_of(trace: TraceTable, copies: Int64) -> Int64:
     """Returns the index into ``DIRECTIONS`` of each copy (-1 = unknown).
 
-    The recorded direction has priority over the event name. Without both, the argument ``kind`` is used.
+    The direction comes from the recorded argument, otherwise from the event name, otherwise from the argument
+    ``kind``.
     """
     found = _direction_in(trace, copy_texts(trace, copies))
     for column in trace.others:

@@ -25,7 +25,7 @@ MOST_HERTZ = 1e12
 class Frequency(msgspec.Struct, frozen=True, eq=False):
     """Sampled core frequency: ``hertz[i]`` applies from ``start_ns[i]`` to ``end_ns[i]``.
 
-    Each sample ends where the next one starts.
+    A sample applies until the next sample.
     """
 
     start_ns: Int64
@@ -37,42 +37,41 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_low(self) -> Bool:
-        """Returns, for each sample, whether it is below the normal and above the idle frequency.
+        """Returns whether each sample is below the normal frequency and above the idle frequency.
 
-        All are False on a device that never reaches ``normal_hertz``, because its own normal frequency is unknown.
+        If the device never reaches ``normal_hertz``, the result is always False, because the normal frequency of
+        this device is unknown.
         """
         reached: bool = bool((self.hertz >= self.normal_hertz).any())
         return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz) & reached
 
     @property
     def low(self) -> Ranges:
-        """Returns the time ranges during which the frequency is low."""
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest frequency of the low samples in these ranges, in hertz.
+        """Returns the lowest frequency of the low samples in these ranges.
 
-        The ranges must contain a low sample.
+        At least one low sample must be in the ranges.
         """
         low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[low_pieces].min())
 
     def mean(self, ranges: Ranges) -> float | None:
-        """Returns the mean frequency in these ranges, in hertz; None if unknown."""
         known = self._within(np.ones(len(self.hertz)), ranges.start, ranges.end).sum()
         return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
 
     def lost_ns(self, start: Int64, end: Int64) -> Int64:
-        """Returns the time that each interval would save at normal frequency, in nanoseconds.
+        """Returns the time that each interval would save at normal frequency.
 
-        Assumes that duration is inversely proportional to frequency.
+        The duration is assumed to be inversely proportional to the frequency.
         """
         share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
         # Whole nanoseconds; rounding must not exceed the sum over the trace.
         return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
 
     def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
-        """Integral over each interval of a function that is constant during each sample."""
+        """Integrates over each interval a function that is constant during each sample."""
         before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
 
         def until(time: Int64) -> Float64:
@@ -85,7 +84,7 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the core frequency of a device; None if not recorded or invalid.
+    """Returns the core frequency of a device; None if it is not recorded or invalid.
 
     ``device`` is an index into ``trace.devices``.
     """
@@ -105,7 +104,10 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
 
 
 def _of_device(trace: TraceTable, device: int) -> Bool:
-    """Mask of the counter values of one device. If only one device ran kernels, all values are its own."""
+    """Returns a mask of the counter values of one device.
+
+    If only one device ran kernels, all values belong to this device.
+    """
     counters, series = trace.counters, trace.counter_series
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     if len(np.unique(kernels[kernels != MISSING])) < 2:

@@ -15,7 +15,7 @@ _TABLE_TIMEOUT_S = 2.0
 
 
 def readable_names(names: Sequence[str | None]) -> list[str | None]:
-    """Demangles C++ names. The result is None for names that are not mangled or cannot be demangled."""
+    """Demangles C++ names. A name that is not mangled or cannot be demangled gives None."""
     found: dict[str, str | None] = {}
     until = monotonic() + _TABLE_TIMEOUT_S
     for name in names:

@@ -1,6 +1,7 @@
-"""Vendor-specific kernel facts: cores, operations, shares of time.
+"""Vendor-specific kernel data: cores, operations, shares of time.
 
-Device families define their meaning (``DeviceInfo.facts``). Profilers define their columns (``Recorder.kernels``).
+Device families define the meaning of the data (``DeviceInfo.facts``). Profilers define its columns
+(``Recorder.kernels``).
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ Bool = npt.NDArray[np.bool_]
 
 
 def facts_of(trace: TraceTable) -> DeviceFacts | None:
-    """Returns the meaning of vendor facts for the devices of a trace; None if its device families define none."""
+    """Returns the meaning of vendor-specific kernel data in this trace; None if the device families define none."""
     return next((device.facts for device in trace.devices if device.facts is not None), None)
 
 
 def has_device_facts(trace: TraceTable, keys: Sequence[str]) -> bool:
-    """Returns whether the trace contains any of these facts."""
+    """Returns whether the trace contains vendor-specific kernel data under any of these keys."""
     return any(column.key in keys for column in trace.others)
 
 
 def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
-    """Returns the value of a numeric fact for each row, NaN if missing."""
+    """Returns the number recorded under ``key`` for each row, NaN if missing."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     found = np.full(len(rows), np.nan)
     if column is not None:
@@ -42,14 +43,17 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
 
 
 def has_fact_in(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
-    """Returns, for each row, whether its first available fact among ``keys`` is one of ``words``."""
+    """Returns whether the first available value under ``keys`` is one of ``words``, for each row."""
     ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
     found: Bool = np.isin(first_reported_text(trace, keys, rows), ids)
     return found
 
 
 def most_of(trace: TraceTable, texts: npt.NDArray[np.integer], weight: Int64) -> str:
-    """Returns the text with the largest total weight; "" if all texts are missing (-1). ``texts`` are string ids."""
+    """Returns the text with the largest total weight; "" if all texts are missing.
+
+    ``texts`` contains string ids (-1 = missing).
+    """
     known = texts != MISSING
     found, of = np.unique(texts[known], return_inverse=True)
     if not len(found):

@@ -26,8 +26,9 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-class DeviceTime(msgspec.Struct, frozen=True):
-    """Times of one device over the entire trace and all its streams, in nanoseconds, and counts of events.
+@dataclass(frozen=True)
+class DeviceTime:
+    """Times and event counts of one device over the entire trace and all streams. Times are in nanoseconds.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
     """
@@ -52,7 +53,7 @@ class DeviceTime(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
-    """Returns the times of a device; None if it ran no work. ``device`` is an index into ``trace.devices``."""
+    """Returns the times of a device, None if the device ran no work. ``device`` is an index into ``trace.devices``."""
     rows = _work_of(trace, device)
     if not len(rows):
         return None
@@ -94,9 +95,10 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 
 @cached_by_argument
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
-    """Returns compute time per kernel class, in nanoseconds; it sums to ``DeviceTime.compute_ns``.
+    """Returns the compute time by kernel class. The times sum to ``DeviceTime.compute_ns``.
 
-    While kernels of several classes run, the time is attributed to the class with the most kernel time.
+    If kernels of several classes run at the same time, this time is attributed to the class with the most kernel
+    time overall.
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
@@ -122,7 +124,7 @@ def _work_of(trace: TraceTable, device: int) -> Int64:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the device rows without an operator. Rows launched before the loaded window are omitted."""
+    """Returns the device rows that have no operator. Rows launched before the loaded window are excluded."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
     unmatched: Int64 = rows[~has_operator(trace, rows) & known]
@@ -130,9 +132,10 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns the title of the busy metric: "GPU busy", "NPU busy", or "Device busy" for a mix of devices.
+    """Returns the title of the busy metric: "GPU busy", "NPU busy" or, for different kinds of devices, "Device
+    busy".
 
-    ``chosen`` contains device ids; by default, all devices that ran kernels.
+    ``chosen`` contains device ids. By default, all devices that ran kernels are used.
     """
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
@@ -140,8 +143,9 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
     return f"{words.pop() if len(words) == 1 else 'Device'} busy"
 
 
-class DeviceRatios(msgspec.Struct, frozen=True):
-    """Ratios of one device from 0 to 1, as in the old plugin; None if not available."""
+@dataclass(frozen=True)
+class DeviceRatios:
+    """Ratios of one device from 0 to 1, defined as in the old plugin. None if not available."""
 
     utilization: float | None
     sm_efficiency: float | None
@@ -152,10 +156,9 @@ class DeviceRatios(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
-    """Returns ratios over the steps with these labels (None = all steps).
+    """Returns the ratios over the steps with these labels (all steps if None). Raises BadRequest for unknown steps.
 
-    Pauses between recording cycles are excluded. Matrix unit ratios use the device's kernels in the steps. Raises
-    BadRequest for unknown steps.
+    Pauses between recording cycles are excluded. The matrix unit ratios cover the device's kernels in these steps.
     """
     chosen, times = select_rows(trace, steps).of(trace, EventKind.KERNEL), steps_of(trace, steps)
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
@@ -179,9 +182,9 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 
 
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
-    """Ranges of consecutive steps, without the pauses between recording cycles.
+    """Returns the time ranges of consecutive steps, excluding pauses between recording cycles.
 
-    The profiler numbers every step, so a gap in the numbers is a pause.
+    The profiler numbers all steps, including those that are not recorded. Missing numbers therefore show a pause.
     """
     apart = np.diff(places) != 1
     if steps.source == PROFILER:
@@ -192,7 +195,7 @@ def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
 
 
 def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
-    """Blocks per SM and occupancy of each kernel, NaN if not recorded."""
+    """Returns blocks per SM and occupancy of each kernel, NaN if not recorded."""
     blocks, occupancy = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
     blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
     occupancy[trace.device_args.row] = trace.device_args.occupancy
@@ -200,7 +203,10 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Mean over the windows of min(1, sum of blocks per SM of the running kernels); None if no kernel has a value."""
+    """Returns the mean over time of min(1, blocks per SM summed over the running kernels).
+
+    None if no kernel has a recorded value.
+    """
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None

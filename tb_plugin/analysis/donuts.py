@@ -11,10 +11,9 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns a donut chart of the ``SLICES`` largest rows by ``key``, and the rest. Each slice links to its table
-    row.
+    """Returns a donut chart of the ``SLICES`` largest rows by ``key``. One more slice contains all other rows.
 
-    ``group`` is the table to link to; by default, the first table of the view.
+    Each slice links to its row in the table ``group``, by default the first table of the view.
     """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)

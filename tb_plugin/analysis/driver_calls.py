@@ -29,8 +29,9 @@ MAX_USUAL_NS = 1_000_000
 MIN_SETUP_NS = 500_000_000
 
 
-class DriverCalls(msgspec.Struct, frozen=True):
-    """Counts and host times of top-level driver calls in steps; ``steps_ns`` is the duration of the steps."""
+@dataclass(frozen=True)
+class DriverCalls:
+    """Counts and host times of top-level driver calls in the steps. ``steps_ns`` is the total duration of the steps."""
 
     malloc_calls: int
     malloc_ns: int
@@ -41,28 +42,28 @@ class DriverCalls(msgspec.Struct, frozen=True):
     setup_ns: int
     steps_ns: int
     recorded: bool
-    """Whether the trace contains steps; otherwise the entire recording is one step."""
+    """Whether the trace contains steps. Otherwise, the entire recording counts as one step."""
     expandable: bool
     """Whether any call maps or unmaps memory of an expandable segment."""
 
     @property
     def usual_calls(self) -> int:
-        """Returns the number of calls, excluding those that initialize the driver."""
+        """Returns the number of calls that do not initialize the driver."""
         return self.malloc_calls + self.free_calls - self.setup_calls
 
     @property
     def usual_ns(self) -> int:
-        """Returns the time of ``usual_calls`` in nanoseconds."""
+        """Returns the time of the calls that do not initialize the driver."""
         return self.malloc_ns + self.free_ns - self.setup_ns
 
 
 def step_time(steps: Steps) -> Ranges:
-    """Returns the host time of these steps. Without recorded steps, returns the entire recording."""
+    """Returns the time ranges of these steps on the host. If no steps are recorded, returns the entire recording."""
     return union(steps.host_start_ns, steps.host_end_ns) if steps.recorded else union(steps.start_ns, steps.end_ns)
 
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
-    """Returns counts and times of the driver calls that start in these ranges of host time."""
+    """Returns counts and times of the driver calls that start in these time ranges."""
     rows = _outermost(trace, steps)
     gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
     got, freed = rows[gets[rows]], rows[~gets[rows]]
@@ -83,7 +84,7 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
 
 
 def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
-    """Returns the rows of driver calls in these ranges, excluding calls that initialize the driver."""
+    """Returns the rows of driver calls in these time ranges that do not initialize the driver."""
     rows = _outermost(trace, steps)
     return rows[~set_up(trace, rows)]
 
@@ -99,10 +100,10 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns, for each call, whether it initializes the driver: it is unusually long and the devices are mostly
-    idle.
+    """Returns whether each call initializes the driver. Such calls are unusually long, and the devices are idle for
+    most of the time.
 
-    A long call with a busy device may be a memory release that waits for the device.
+    A long call while a device is busy may instead be a memory release that waits for the device.
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
@@ -112,8 +113,8 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns, for each call, whether it is unusually long: over ``MAX_MEDIANS`` times the median and
-    ``MAX_USUAL_NS``, or over ``MIN_SETUP_NS``.
+    """Returns whether each call is unusually long: longer than both ``MAX_MEDIANS`` medians and ``MAX_USUAL_NS``,
+    or longer than ``MIN_SETUP_NS``.
     """
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
@@ -122,11 +123,11 @@ def sets_up(dur_ns: Int64) -> Bool:
 
 
 def creates_context(trace: TraceTable) -> Int64:
-    """Returns the rows of calls that create a context or load code. They are found by duration, because no name
-    identifies them.
+    """Returns the rows of calls that create a context or load code, identified by their duration instead of their
+    name.
 
-    Candidates are runtime calls that neither wait nor launch, and the first launch of each kernel in a process.
-    Copies and graph launches are excluded, because their duration depends on their size.
+    These may be runtime calls that neither wait nor launch, or the first launch of a kernel in a process. Copies
+    and graph launches are excluded, because their duration depends on their size.
     """
     calls = trace.kind == EventKind.RUNTIME
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
@@ -137,7 +138,7 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """First launches of a kernel in a process that take much longer than most launches."""
+    """Returns the launches that take much longer than most and are the first of their kernel in their process."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -155,7 +156,7 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns the finding on driver calls; None if there are none, or if all of them initialize the driver."""
+    """Returns the finding on driver calls. None if there are no calls, or if all of them initialize the driver."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

@@ -1,4 +1,4 @@
-"""Notices about profiles whose analysis failed."""
+"""Notices about profiles that could not be analyzed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRICS = Metrics(
 
 
 def failed_payloads(failures: Iterable[PartFailed]) -> dict[str, Payload]:
-    """Returns the payload ``failed`` with one notice per error; empty without errors."""
+    """Returns the payload ``failed`` with one notice per error. Empty if there are no errors."""
     parts: dict[str, list[str]] = {}
     for failure in failures:
         parts.setdefault(failure.error_id, []).append(failure.part)

@@ -1,4 +1,4 @@
-"""Filters of events: rows of a table, or lists of events."""
+"""Filters of events."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ EVENT = Metric("event", "Event", "count", "Event number on the timeline.")
 
 
 def event_of(trace: TraceTable, text: str) -> int:
-    """Returns the row number in a request parameter. Raises BadRequest if it is invalid."""
+    """Parses the row number in a request parameter. Raises BadRequest if it is invalid."""
     if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
 def _with_name(trace: TraceTable, text: str) -> Bool:
-    """Mask of the events with this name; modules also match without their prefix."""
+    """Returns a mask of the events with this name. For modules, the prefix of the name may be missing."""
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
@@ -71,7 +71,9 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Mask of the replayed work inside a captured call with this name and, if given, these input shapes."""
+    """Returns a mask of the replayed work of a captured call with this name and, unless ``shape`` is None, with
+    these input shapes.
+    """
     origins = origins_of(trace)
     scopes = origins.scopes
     names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
@@ -98,7 +100,7 @@ def _kind(trace: TraceTable, text: str) -> Bool:
 
 
 def _external_id(trace: TraceTable, text: str) -> Bool:
-    """Matches operators by their external id, and device work by that of its operator."""
+    """Returns a mask of the operators with this external id, and of the device work of these operators."""
     number = int(text) if re.fullmatch(r"[1-9][0-9]{0,17}", text) else MISSING
     return _flags(trace.external_id, number) & (trace.external_id > 0)
 
@@ -113,7 +115,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """Mask of the kernels with this reported value; an empty text matches kernels without one."""
+    """Filters kernels by a value that the profiler reports. An empty text matches kernels without such a value."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -144,7 +146,7 @@ def _frame(trace: TraceTable, text: str) -> Bool:
 
 
 def _calls_by(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
-    """Mask of the runtime calls made by this caller; an empty text matches unknown callers."""
+    """Returns a mask of the runtime calls made by this caller. An empty text matches unknown callers."""
     flags = np.zeros(len(trace), np.bool_)
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
     if place != MISSING or not text:
@@ -217,7 +219,8 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
     """Returns a mask of the selected events that match all filters (key, text).
 
-    ``pattern`` is the text that may differ within a phase. Raises BadRequest for an unknown filter, kind or phase.
+    ``pattern`` is the text in which the names of one phase may differ. Raises BadRequest for an unknown filter,
+    kind or phase.
     """
     shape = dict(where).get("replayed_shape")
     filters: dict[str, Callable[[TraceTable, str], Bool]] = {

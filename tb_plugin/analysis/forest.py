@@ -1,6 +1,6 @@
 """Forests of calls: sums, paths, pre-order and outermost calls.
 
-Nodes are indices; the parent of a root is -1.
+Nodes are indices. The parent of a root is -1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 20_000
-"""Maximum number of nodes sent. Deeper nodes are dropped first; ``Tree.total_nodes`` is the full count."""
+"""Maximum number of nodes in a response. Deeper nodes are omitted first. ``Tree.total_nodes`` is the full number."""
 
 
 # Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
@@ -29,7 +29,7 @@ def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
 
 
 class Forest:
-    """Nodes with their parents as indices (-1 = root). A parent comes before its children."""
+    """Nodes and the index of each node's parent (-1 = root). Parents come before their children."""
 
     def __init__(self, parent: Int32) -> None:
         self.parent = parent
@@ -40,7 +40,7 @@ class Forest:
         self.levels = np.split(order, bounds)
 
     def sums(self, own: Int64) -> Int64:
-        """Returns, for each node, its value plus the values of all its descendants."""
+        """Returns, for each node, the sum of its value and the values of all its descendants."""
         total = own.copy()
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -48,7 +48,7 @@ class Forest:
         return total
 
     def any_below(self, own: Bool) -> Bool:
-        """Returns, for each node, whether any descendant has the flag."""
+        """Returns whether any descendant of each node has the flag."""
         below = np.zeros(len(own), np.bool_)
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -56,7 +56,10 @@ class Forest:
         return below
 
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number for each node, equal for nodes with equal labels on the path from the root."""
+        """Returns a number for each node.
+
+        Nodes have the same number if the labels on their paths from the root are equal.
+        """
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
         path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
@@ -73,10 +76,10 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns numbers like ``paths``, but only consecutive nodes share one.
+        """Returns a number for each node. Consecutive nodes share a number if their labels are equal and their
+        parents share one.
 
-        Nodes share a number if their labels are equal and their parents share one. Roots must also have an equal
-        ``root``.
+        Roots share a number only if their ``root`` values are equal too.
         """
         run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0
@@ -96,7 +99,7 @@ class Forest:
 
 
 def _depths(parent: Int32) -> Int32:
-    """Distance of each node from its root, by pointer doubling in O(n log depth)."""
+    """Returns the distance of each node from its root, in time O(n log depth)."""
     depth: Int32 = (parent != MISSING).astype(np.int32)
     hop = parent.copy()
     rows = np.flatnonzero(depth)
@@ -108,9 +111,9 @@ def _depths(parent: Int32) -> Int32:
 
 
 def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
-    """Returns node indices in pre-order.
+    """Returns the node indices in pre-order.
 
-    Siblings are sorted by the first of ``values``, then by the next, largest first.
+    Siblings are sorted by the first of ``values``, then by the second and so on, largest first.
     """
     children: dict[int, list[int]] = {}
     above = parent.tolist()
@@ -125,9 +128,9 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
 
 
 def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
-    """Returns at most ``most`` nodes of a pre-order, and the parent of each as an index into them.
+    """Keeps at most ``most`` nodes, nearest to the root first.
 
-    Upper nodes have priority.
+    Returns these nodes in pre-order, and the index of each one's parent in this list.
     """
     if len(order) > most:
         depth: dict[int, int] = {}
@@ -140,7 +143,8 @@ def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int]
 
 
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-    """Returns these nodes and their ancestors in ascending order, and the parent of each as an index into them.
+    """Returns these nodes with all their ancestors in ascending order, and the index of each one's parent in this
+    array.
 
     A -1 in ``some`` is ignored.
     """
@@ -154,8 +158,9 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
     return rows, places_of(rows, len(parent))[parent[rows]]
 
 
-class Spans(msgspec.Struct, frozen=True, eq=False):
-    """Time ranges in nanoseconds with their tracks, sorted by start, longest first."""
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Time ranges in nanoseconds with their tracks. Sorted by start; of equal starts, the longest comes first."""
 
     track: Int32
     start: Int64
@@ -163,9 +168,9 @@ class Spans(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Returns, for each call, whether no call with the same key encloses it on its track.
+    """Returns whether no other call with the same key encloses each call on its track.
 
-    Totals count only these calls.
+    Totals include only such calls.
     """
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
@@ -178,10 +183,10 @@ def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
 
 
 def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
-    """Returns, for each call, whether no ancestor has the same key; ``parent`` contains indices (-1 = none).
+    """Returns whether no ancestor of each call has the same key. ``parent`` contains indices (-1 = none).
 
-    Differs from ``outermost`` for partly overlapping calls and for calls without a track (-1): only the tree
-    decides.
+    Differs from ``is_top_level`` for partly overlapping calls and for calls without a track: only parents matter
+    here.
     """
     counted: Bool = is_top_level(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)

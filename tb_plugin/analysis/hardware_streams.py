@@ -1,6 +1,6 @@
 """Hardware streams of device work.
 
-They may differ from the tracks of the timeline, where the work of a graph may have its own lanes.
+They may differ from the timeline's tracks, because a graph's work may have separate tracks.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from tb_plugin.model.trace.table import TraceTable
 Int32 = npt.NDArray[np.int32]
 
 
-class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
-    """Stream names by number; the tracks come first, then streams without a track."""
+@dataclass(frozen=True, eq=False)
+class HardwareStreams:
+    """Stream names by stream number. Numbers start with the tracks; streams without a track follow."""
 
     of: Int32
-    """Stream number of each row; for host rows, the track."""
+    """Stream number of each row. For host rows, this is the track."""
     names: tuple[str, ...]
 
 
 @cached_by_argument
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
-    """Returns the hardware stream of each row: the recorded one, or else its track."""
+    """Returns the recorded hardware stream of each row. If it is not recorded, the row's track is used."""
     of = trace.track.copy()
     names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
     known = {

@@ -25,22 +25,23 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class UnmatchedBackward(msgspec.Struct, frozen=True):
-    """Selected backward operators outside of all calls, whose forward operators are outside of all calls too."""
+@dataclass(frozen=True)
+class UnmatchedBackward:
+    """Selected backward operators that belong to no call: neither they nor their forward operators are inside one."""
 
     operators: int
     untied: int
-    """Number of these operators whose forward operator is unknown."""
+    """Number of the ``operators`` whose forward operator is unknown."""
     host_ns: int
 
 
-class HostCalls(msgspec.Struct, frozen=True, eq=False):
-    """Selected calls of modules or compiled code, sorted by time; ``parent`` is the index of the enclosing call.
+@dataclass(frozen=True, eq=False)
+class HostCalls:
+    """Selected calls of modules or compiled code, sorted by time. Virtual calls of replayed work come last
+    (``graphs/scope_calls.py``).
 
-    Virtual calls of replayed work come last (``graphs/scope_calls.py``). Times are in nanoseconds and exclude
-    nested calls, except ``host_total_ns``. ``device`` is work launched by the call. ``backward_device`` and
-    ``backward_host`` are times of the backward operators of its operators. ``recomputed`` is the part of ``device``
-    that recomputes activations in the backward pass. ``in_backward``: a backward operator encloses the call.
+    ``parent`` is the index of the enclosing call. Times are in nanoseconds and exclude nested calls, except
+    ``host_total_ns``.
     """
 
     row: Int64
@@ -53,36 +54,42 @@ class HostCalls(msgspec.Struct, frozen=True, eq=False):
     spans: Spans
     parent: Int32
     key: Int64
-    """Key of the callee; modules are distinguished by name and id."""
+    """Key of the called code. Modules with different names or ids have different keys."""
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
+    """Time of the device work that the call launches."""
     backward_device: Int64
+    """Device time of the backward operators that belong to the call's operators."""
     recomputed: Int64
+    """Part of ``device`` that recomputes activations in the backward pass."""
     backward_host: Int64
+    """Host time of the backward operators that belong to the call's operators."""
     operators: Int64
     in_backward: Bool
+    """Whether a backward operator encloses the call."""
     unmatched: UnmatchedBackward
 
 
-class Called(msgspec.Struct, frozen=True, eq=False):
-    """The calls of a view: host rows and captured scopes, with a key per callee."""
+@dataclass(frozen=True, eq=False)
+class Called:
+    """Calls that a view shows: host rows and scopes of graph captures. Calls of the same code have the same key."""
 
     row: Int64
     key: Int64
     bears: Bool
-    """Mask over ``Origins.scopes`` of the scopes that are calls of the view."""
+    """Mask over ``Origins.scopes`` of the scopes that the view shows as calls."""
     scope_key: Int64
 
 
 def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:
-    """Returns the calls of a view with their host, device and backward times in the selected steps."""
+    """Returns the calls that a view shows in the selected steps, with host, device and backward times."""
     rows = called.row
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
     def around(source: npt.NDArray[np.integer]) -> Int32:
-        """Index of the innermost call enclosing the start of each row (-1 = none, also for row -1)."""
+        """Returns the index of the innermost call that is active when each row starts. -1 = none, also for row -1."""
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -143,9 +150,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Mask of the work launched by gradient hooks, which is attributed to no module.
+    """Returns a mask of the work that gradient hooks launch. This work is attributed to no module.
 
-    Data parallel training sends the gradients of many modules in the AccumulateGrad of one of them.
+    Data parallel training sends the gradients of many modules in the AccumulateGrad of one module.
     """
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
@@ -155,7 +162,7 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns sums per group of calls. Totals skip calls nested in a call of the same group."""
+    """Returns sums for each group of calls. Totals exclude calls nested in another call of the same group."""
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

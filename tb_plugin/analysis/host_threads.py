@@ -39,7 +39,7 @@ _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv
 
 @cache
 def _waits() -> re.Pattern[str]:
-    """Matches waits in the forms ``file(line): function``, ``Class.function (file:line)`` and C functions."""
+    """Returns a regex for waits written as ``file(line): function``, ``Class.function (file:line)`` or C functions."""
     files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
     files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
     names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
@@ -63,30 +63,31 @@ _FRAMES_CHECKED = 8
 _MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
 
 
-class Thread(msgspec.Struct, frozen=True):
-    """A host thread. ``key`` is unique."""
+@dataclass(frozen=True)
+class Thread:
+    """A host thread. Its ``key`` is unique."""
 
     number: int
     key: str
     name: str
     host_ns: int
-    """Time in calls, within the selected steps."""
+    """Time in calls in the selected steps."""
     wait_ns: int
-    """Part of ``host_ns`` in waiting functions, excluding nested calls."""
+    """Part of ``host_ns`` that is spent in waiting functions, excluding calls nested in them."""
     idle: bool
 
 
 def thread_key(track: Track) -> str:
-    """Returns process and thread id, which together identify a track."""
+    """Returns process id and thread id in one text."""
     return f"{track.pid}:{track.tid}"
 
 
 @cached_by_argument
 def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
-    """Returns the threads with stack frames, and their times in the selected steps.
+    """Returns the threads that have stack frames, with their times in the selected steps.
 
-    A thread is idle if it only waits: it runs no operators, runtime calls, modules or annotations. If all threads
-    are idle, none is marked.
+    A thread is idle if it mostly waits and runs no operators, runtime calls, modules or annotations. If this
+    applies to all threads, none is marked as idle.
     """
     frames = stack_frames(trace, "both", "none")
     if not len(frames.row):
@@ -116,9 +117,9 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
-    """Key and name of a thread.
+    """Returns key and name of a thread.
 
-    Threads started by ``threading`` are named by their function, found in the frames ``rows``.
+    A thread started by ``threading`` is named after its function, which is found in the frames ``rows``.
     """
     starts = thread_starts(trace)
     opens = np.flatnonzero(starts.thread == number)
@@ -132,7 +133,7 @@ def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
 
 
 def _runs(trace: TraceTable, rows: Int64) -> str:
-    """Name of the first frame outside of ``threading`` itself."""
+    """Returns the name of the first frame that does not belong to ``threading``."""
     for row in rows:
         name = trace.strings[int(trace.name[row])]
         if not _MACHINERY.match(name):

@@ -78,8 +78,12 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 )
 
 
-class KernelClasses(msgspec.Struct, frozen=True, eq=False):
-    """Class and reason of each kernel name in a trace. ``name`` contains string ids in ascending order."""
+@dataclass(frozen=True, eq=False)
+class KernelClasses:
+    """Class of each kernel name in a trace, and the reason for this class.
+
+    ``name`` contains string ids in ascending order.
+    """
 
     name: Int32
     kernel_class: UInt8
@@ -88,29 +92,29 @@ class KernelClasses(msgspec.Struct, frozen=True, eq=False):
     """String id of the rule, or of the operator that launched most of the kernel's time (-1 = neither)."""
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:
-        """Returns the class of each kernel name (string id)."""
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
     def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the reason for the class of each kernel name, as text."""
+        """Returns a text with the reason for the class of each kernel name."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
         return [_REASONS[because].format(trace.strings[string]) for because, string in by]
 
 
 def word_of(kernel_class: int) -> str:
-    """Returns the key of a class in rules, tables and facts."""
+    """Returns the key of a kernel class in rules, tables and responses."""
     return KernelClass(kernel_class).name.lower()
 
 
 @cached_by_argument
 def classify_kernels(trace: TraceTable) -> KernelClasses:
-    """Returns the class of every kernel name.
+    """Returns the class of each kernel name.
 
-    Uses the first of these that applies: user rule, communication, built-in rule, launching operator, other. A name
-    is communication if all of its kernels are. The operator rule uses the nearest operator with a known class, and
-    the class with most of the name's time.
+    The class comes from the first of these that applies: user rule, communication, built-in rule, launching
+    operator, other. A name is communication only if all kernels with this name communicate. The operator is the
+    nearest enclosing one with a known class. If launches of one name lead to different classes, the class with the
+    most kernel time is used.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])
@@ -138,7 +142,9 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Stores in ``found`` the class with the most time according to the launching operators, and that operator."""
+    """Sets the class of each kernel name in ``found`` from the operators that launch most of its time, and stores
+    the operator.
+    """
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
@@ -157,8 +163,8 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns the class of the kernels that each operator launches, indexed by the string id of its name; 255 = no
-    rule.
+    """Returns the class of the kernels that an operator launches, indexed by the string id of the operator's name;
+    255 = no rule.
     """
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
@@ -167,7 +173,9 @@ def class_of_operators(trace: TraceTable) -> UInt8:
 
 
 def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
-    """Name of the nearest enclosing operator with a rule, for each launch or captured launch (-1 = none)."""
+    """Returns the name of the nearest enclosing operator with a rule, for each launch in the trace or in a graph
+    capture (-1 = none).
+    """
     found = np.full(len(rows), MISSING, np.int32)
     launched = np.flatnonzero(trace.operator[rows] != MISSING)
     operators = trace.operator[rows[launched]]
@@ -183,13 +191,15 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
 
 
 def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
-    """Name of each operator or of its nearest enclosing operator with a rule (-1 = none)."""
+    """Returns the name of each operator or, if it has no rule, of its nearest enclosing operator with a rule (-1 =
+    none).
+    """
     known = class_of_operators(trace)[names] != _UNKNOWN
     return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
 
 
 def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
-    """Returns the summed kernel time per class, in nanoseconds."""
+    """Returns the summed kernel time by class."""
     classes = classify_kernels(trace).of(trace.name[kernels])
     totals = np.zeros(len(KernelClass), np.int64)
     np.add.at(totals, classes, trace.dur_ns[kernels])
@@ -197,7 +207,10 @@ def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
 
 
 def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
-    """Returns a chart slice per class, largest first and ``other`` last. Each links to its kernels in ``view``."""
+    """Returns a chart slice for each class, largest first and ``other`` last.
+
+    Slices link to the kernels in ``view``.
+    """
     order = sorted(times, key=lambda each: (each == KernelClass.OTHER, -times[each]))
     return [
         Slice(

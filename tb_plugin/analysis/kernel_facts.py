@@ -1,4 +1,4 @@
-"""Vendor-specific facts of kernels."""
+"""Vendor-specific data about kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
-    """Returns the string id of each row's first available fact among ``keys`` (-1 = none)."""
+    """Returns the string id of the first available text under ``keys`` for each row (-1 = none)."""
     found = np.full(len(rows), MISSING, np.int32)
     known = {column.key: column for column in trace.others if column.is_text}
     for key in keys:
@@ -29,7 +29,7 @@ def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> 
 
 @cached_by_argument
 def on_counted_cores(trace: TraceTable) -> Bool:
-    """Returns a mask of the kernels on cores that the profiler's operator tables count separately."""
+    """Returns a mask of the kernels on core types that have separate times in the profiler's operator tables."""
     facts = trace.recorder.kernels
     flags = np.zeros(len(trace), np.bool_)
     ids = {trace.strings.find(text) for text in facts.counted} - {MISSING}

@@ -20,7 +20,7 @@ LEAST_OUTLIER_NS = 20_000
 
 @cached_by_argument
 def launch_phases(trace: TraceTable) -> Launches:
-    """Returns call, queue time and latency of all device work in the loaded window.
+    """Returns call, queue time and latency for all device work in the loaded window.
 
     Work that waits for unrecorded work counts as queued until it starts.
     """
@@ -37,10 +37,10 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns the upper limit of usual latency for each launch, in nanoseconds, from launches of one device.
+    """Returns the latency above which each launch is unusual. The limits are computed from launches on one device.
 
-    Kernels have other limits than copies and memsets. Queued launches, graph launches and others also have separate
-    limits.
+    Kernels have a different limit from copies and memsets. Within each, queued launches, graph launches and all
+    other launches have different limits.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)

@@ -18,8 +18,9 @@ NEUTRAL = "matrix units"
 _USE_WORDS = ("false", "true", "unknown")
 
 
-class MatrixTime(msgspec.Struct, frozen=True):
-    """Kernel time in nanoseconds: total, on a matrix unit, and with unknown use."""
+@dataclass(frozen=True)
+class MatrixTime:
+    """Kernel time in nanoseconds: in total, on matrix units, and of kernels whose use of matrix units is unknown."""
 
     total_ns: int
     used_ns: int
@@ -27,24 +28,26 @@ class MatrixTime(msgspec.Struct, frozen=True):
 
     @property
     def used_ratio(self) -> float | None:
-        """Returns the share of kernel time on matrix units; None without kernel time."""
+        """Returns the share of kernel time on matrix units, None if there is no kernel time."""
         return self.used_ns / self.total_ns if self.total_ns else None
 
     @property
     def unknown_ratio(self) -> float | None:
-        """Returns the share of kernel time with unknown use of matrix units; None without kernel time."""
+        """Returns the share of kernel time for which use of matrix units is unknown, None if there is no kernel
+        time.
+        """
         return self.unknown_ns / self.total_ns if self.total_ns else None
 
 
 def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
-    """Returns the time of these kernels on matrix units."""
+    """Returns how much of these kernels' time is on matrix units."""
     dur, use = trace.dur_ns[kernels], trace.uses_matrix_unit[kernels]
     used, unknown = (int(dur[use == which].sum()) for which in (MatrixUse.YES, MatrixUse.UNKNOWN))
     return MatrixTime(int(dur.sum()), used, unknown)
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Returns whether a device has matrix units, according to its type or else to its kernels."""
+    """Returns whether a device has matrix units, according to its type or, if unknown, to its kernels."""
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -52,14 +55,16 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns the vendors' names of the matrix units in the devices that ran these kernels; "" without any."""
+    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if they have none."""
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns, for each group of kernels, "true" if any uses a matrix unit, else "unknown" if any may, else "false"."""
+    """Returns "true" for each group in which a kernel uses a matrix unit, "unknown" if a kernel may use one,
+    otherwise "false".
+    """
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
     return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_USE_WORDS, pa.string()))

@@ -1,6 +1,6 @@
 """Memory categories, derived from training stages of allocation and release.
 
-The rule does not depend on traces. Callers provide the stages in which each block starts and ends.
+The rules are independent of traces. Callers provide the stages in which each block is allocated and released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEANINGS: Mapping[str, str] = {
     "autograd_detail": "Intermediate results of the backward pass.",
     "input": "Batches, labels and masks.",
     "temporary": "Memory allocated and released within one operator.",
-    "unknown": "Memory that belongs to no other category.",
+    "unknown": "Memory in no other category.",
 }
 # ``categories_of`` returns indices into it.
 ORDER = tuple(TITLES)
@@ -45,7 +45,7 @@ class When(IntEnum):
     """Training stage of an allocation or release."""
 
     NEVER = -1
-    """Not recorded."""
+    """Allocation or release is not recorded."""
     BETWEEN = 0
     """Before the first forward pass, or between two other stages."""
     FORWARD = 1
@@ -57,20 +57,20 @@ class When(IntEnum):
 class Lives(msgspec.Struct, frozen=True, eq=False):
     """Lifetimes of memory blocks, one row per block.
 
-    A forward pass starts with the first work of the model after another stage.
+    A forward pass starts with the model's first work after any other stage.
     """
 
     bytes: Int64
     begin: Int8
-    """Stage of the allocation; ``NEVER`` if it was before the recording."""
+    """Stage of the allocation. ``NEVER`` if the block was allocated before the recording."""
     end: Int8
     begin_pass: Int64
-    """Number of forward passes started before the allocation."""
+    """Number of forward passes that started before the allocation."""
     end_pass: Int64
     in_operator: Bool
-    """Whether the block was allocated and released within one top-level operator."""
+    """Whether the block was allocated and released within the same top-level operator call."""
     in_stage: Bool
-    """Whether the block was allocated and released within the same optimizer step, backward pass or pause between
+    """Whether the block was allocated and released within the same optimizer step, backward pass, or pause between
     stages.
     """
 

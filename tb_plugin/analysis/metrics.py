@@ -1,7 +1,7 @@
 """Metric definitions: title, unit and meaning.
 
-Metrics of several views are here, others next to their view. docs/reference/metrics.md lists all of them. A test
-rejects keys with two meanings.
+Metrics of several views are defined here, and other metrics next to their view. docs/reference/metrics.md contains
+all of them. A test rejects keys that have two meanings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics that share a window and a unit. ``definitions`` maps keys to (title, definition)."""
+    """Returns metrics with the same window and unit. ``definitions`` maps each key to (title, definition)."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 
@@ -54,11 +54,11 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics and more. Raises ValueError for a key that exists."""
+        """Returns these metrics together with those in ``groups``. Raises ValueError if a key is defined twice."""
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric of a key, optionally with another title or window."""
+        """Returns the metric with this key. ``title`` and ``window`` replace its title and window."""
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -69,14 +69,20 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns the table columns of these keys, in order. ``titles`` replaces titles by key."""
+        """Returns the table columns with these keys, in order.
+
+        ``titles`` maps keys to titles that replace the metrics' titles.
+        """
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a figure with this metric and value, optionally with another title or window."""
+        """Returns a value of this metric for a finding.
+
+        ``title`` and ``window`` replace the metric's title and window.
+        """
         return Figure(self.metric(key, title, window), value, note)
 
 
@@ -97,9 +103,9 @@ SHARED = Metrics(
             "forward_line": ("Line", "Python line of the forward operator."),
             "module": ("Module", "nn.Module and its recorded instance number."),
             "category": ("Category", "Recorded category."),
-            "collective": ("Collective", "Communication operation, named alike for all libraries."),
+            "collective": ("Collective", "Communication operation, with the same name for all libraries."),
             "dtype": ("Type", "Element type of the buffers."),
-            "group": ("Group", "Name of the process group."),
+            "group": ("Group", "Process group name."),
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),
         },
     ),
@@ -129,7 +135,7 @@ SHARED = Metrics(
             "class_by": ("Class by", "Source of the kernel class: rule, communication or operator."),
             "device_name": ("Name", "Device name reported by the driver."),
             "capability": ("Compute capability", "Version of the device's instruction set."),
-            "group_description": ("Description", "Description of the process group."),
+            "group_description": ("Description", "Process group description."),
             "backend": ("Backend", "Communication library of the process group."),
             "node_kind": ("Kind", "Phase, module, operator, annotation, Python or runtime call, or device work."),
         },
@@ -253,7 +259,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with a running kernel, divided by the window without unrecorded work.",
+                "Time with a running kernel, divided by the window minus unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
@@ -275,7 +281,7 @@ SHARED = Metrics(
         {
             "malloc_calls": ("Driver allocations", "Driver calls during steps to allocate or map device memory."),
             "free_calls": ("Driver releases", "Driver calls during steps to release device memory."),
-            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 medians."),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 times the median."),
         },
     ),
     define(
@@ -302,7 +308,7 @@ SHARED = Metrics(
         {
             "driver_memory_ratio": (
                 "Driver share",
-                "Driver allocation and release time without set-up, divided by step time.",
+                "Driver allocation and release time, excluding set-up, divided by step time.",
             ),
         },
     ),
@@ -310,7 +316,7 @@ SHARED = Metrics(
         "",
         "count",
         {
-            "lane": ("Lane", "Position of the lane on the timeline."),
+            "lane": ("Lane", "Lane position on the timeline."),
         },
     ),
 )

@@ -22,10 +22,11 @@ BETWEEN = " > "
 _MAX_PATH_CHARS = 1000
 
 
-class ModulePaths(msgspec.Struct, frozen=True, eq=False):
-    """Module paths, outermost module first; ``modules`` contains the innermost module of each path.
+@dataclass(frozen=True, eq=False)
+class ModulePaths:
+    """Module paths. The outermost module comes first; ``modules`` contains the innermost module of each path.
 
-    ``of`` maps each trace row to a path (-1 = none), with one extra entry for row -1.
+    ``of`` maps each trace row to a path index (-1 = none). The last entry is for row -1.
     """
 
     of: Int32
@@ -37,7 +38,7 @@ class ModulePaths(msgspec.Struct, frozen=True, eq=False):
 def module_paths(trace: TraceTable) -> ModulePaths:
     """Returns the module paths of all operators and module calls.
 
-    The path of a module call includes the module itself.
+    The path of a module call includes the called module.
     """
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))

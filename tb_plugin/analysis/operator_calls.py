@@ -1,6 +1,6 @@
 """Operator calls with self and total times.
 
-All operator tables are computed from them.
+All operator tables are computed from these calls.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Calls(msgspec.Struct, frozen=True, eq=False):
-    """Selected operator calls, sorted by time if known; ``parent`` is the index of the enclosing call.
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Selected operator calls, sorted by time if known. ``parent`` is the index of the enclosing call.
 
     Times are in nanoseconds. Virtual calls of replayed work come last (``graphs/scope_calls.py``).
     """
 
     row: Int64
-    """Row of the call in the trace (-1 = virtual, or reported by the profiler without an event)."""
+    """Row of the call in the trace. -1 if the call is virtual, or if the profiler reports it without an event."""
     is_replayed: Bool
     """Whether the call is virtual."""
     enclosed: InReplays
@@ -51,7 +52,7 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     host_self_ns: Int64
     host_total_ns: Int64
     runtime_self_ns: Int64
-    """Self time of the runtime calls that this operator makes directly."""
+    """Self time of the runtime calls made directly by this operator."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
@@ -59,13 +60,15 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on cores that the profiler counts separately (``KernelFacts.counted``)."""
+    """Self time of kernels on core types that have separate times in the profiler's operator tables
+    (``KernelFacts.counted``).
+    """
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
-    """Stack texts; ``stack`` contains indices into them."""
+    """Stack texts. ``stack`` contains indices into them."""
     no_operator: Int64
-    """Rows of selected device work without a selected operator."""
+    """Rows of the selected device work that belongs to no selected operator."""
     no_operator_ns: int
 
 
@@ -130,9 +133,9 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns the operator calls in the profiler's own table; None if the trace has operator events.
+    """Returns the operator calls in the profiler's own table, None if the trace has operator events.
 
-    Nesting is unknown, so totals also count calls inside a call of the same name.
+    The nesting of these calls is unknown, so totals include calls inside another call of the same name.
     """
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
@@ -170,7 +173,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
 
 
 def _ranges(trace: TraceTable) -> Int64:
-    """Annotations of the same category as operators, except steps."""
+    """Returns the annotations that the trace records under the operators' category, excluding profiler steps."""
     if not trace.recorder.ranges_are_calls:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
@@ -182,23 +185,25 @@ def _ranges(trace: TraceTable) -> Int64:
 
 
 def is_call(trace: TraceTable) -> Bool:
-    """Returns a mask of the operator calls, including annotations that the profiler counts as operators."""
+    """Returns a mask of the operator calls. Annotations that the profiler counts as operators are included."""
     calls = of_kind(trace.kind, EventKind.OPERATOR)
     calls[_ranges(trace)] = True
     return calls
 
 
-class CallNesting(msgspec.Struct, frozen=True, eq=False):
-    """Nesting of operator calls, by trace row."""
-
+@dataclass(frozen=True, eq=False)
+class CallNesting:
     call: Int32
-    """Row of the innermost enclosing call, for each trace row. For device work, the row of its operator."""
+    """Row of the innermost call that encloses each trace row.
+
+    For device work, the row of the operator that launched it.
+    """
     self_ns: Int64
 
 
 @cached_by_argument
 def call_nesting(trace: TraceTable) -> CallNesting:
-    """Returns the nesting of operator calls, including annotations that count as operators."""
+    """Returns the nesting of operator calls. Annotations that count as operators are included."""
     if not len(_ranges(trace)):
         return CallNesting(trace.operator, trace.self_ns)
     calls = np.flatnonzero(is_call(trace))
@@ -225,14 +230,14 @@ def call_nesting(trace: TraceTable) -> CallNesting:
 
 
 def _rows(members: Int64, places: Int32) -> Int32:
-    """Converts indices into ``members`` to trace rows; -1 stays -1."""
+    """Converts indices into ``members`` to trace rows. -1 stays -1."""
     return np.where(places == MISSING, MISSING, members[places]).astype(np.int32)
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Index of each row's stack (-1 = none), and the stack texts.
+    """Returns the index of each row's stack (-1 = none), and the stack texts.
 
-    Without a recorded stack, uses the enclosing Python calls.
+    If a row has no recorded stack, its enclosing Python calls are used.
     """
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
@@ -255,7 +260,10 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 def _with_replayed(
     trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
-    """Appends the stacks of virtual calls. Without a stack recorded in the capture, uses its Python calls."""
+    """Appends the stacks of virtual calls.
+
+    If the graph capture has no recorded stack for a call, the call's Python calls in the capture are used.
+    """
     if not len(replayed):
         return stack, stacks
     scopes = origins_of(trace).scopes
@@ -284,12 +292,12 @@ def _with_replayed(
 
 
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Index of the stack of each Python call, and the distinct stack texts (innermost first)."""
+    """Returns the index of each Python call's stack, and the distinct stack texts (innermost frame first)."""
     return _paths(trace, leaves, trace.python_parent, trace.name)
 
 
 def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:
-    """Index of the stack of each leaf, and the distinct stack texts (innermost first)."""
+    """Returns the index of each leaf's stack, and the distinct stack texts (innermost frame first)."""
     members, parent = with_ancestors(parents, leaves)
     path = Forest(parent).paths(names[members])
     _, first, which = np.unique(path[np.searchsorted(members, leaves)], return_index=True, return_inverse=True)

@@ -31,27 +31,30 @@ METRICS = SHARED.adding(
     define(
         FULL_TRACE,
         "ns",
-        {"failed_at_ns": ("Out of memory at", "Time of the failed request, measured from trace start.")},
+        {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
     ),
     define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
     define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
 )
 
 
-class Failures(msgspec.Struct, frozen=True, eq=False):
-    """Failed memory requests sorted by time, in bytes; -1 = unknown."""
+@dataclass(frozen=True, eq=False)
+class Failures:
+    """Failed memory requests, sorted by time. Sizes are in bytes; -1 = unknown."""
 
     row: Int64
     requested: Int64
     allocated: Int64
-    """Bytes allocated at that time; if not recorded, the level after the device's last allocator event."""
+    """Bytes allocated when the request failed.
+
+    If not recorded, the bytes allocated after the device's last allocator event.
+    """
     reserved: Int64
     device: tuple[str, ...]
     """Device names; "" if not recorded."""
     is_host: npt.NDArray[np.bool_]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
-        """Returns the requests that a mask selects."""
         device = tuple(name for name, keep in zip(self.device, chosen.tolist(), strict=True) if keep)
         row, requested, allocated, reserved = (
             column[chosen] for column in (self.row, self.requested, self.allocated, self.reserved)
@@ -63,7 +66,7 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
         """Returns why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger than all
         allocated memory) or ``full``.
 
-        Advice ids end with this key.
+        The ids of the advice end with these keys.
         """
         requested, allocated, reserved = (int(each[0]) for each in (self.requested, self.allocated, self.reserved))
         if self.is_host[0]:
@@ -77,7 +80,6 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def failures_of(trace: TraceTable) -> Failures:
-    """Returns all failed requests in a trace."""
     named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]
     row = np.flatnonzero((trace.kind == EventKind.INSTANT) & named)
     requested, allocated, reserved, kind, number = (
@@ -101,7 +103,7 @@ def failures_of(trace: TraceTable) -> Failures:
 
 
 def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
-    """Non-negative integers recorded under a key (-1 = missing)."""
+    """Returns the non-negative integer that each row records under ``key`` (-1 = missing)."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     if column is None:
         return np.full(len(row), MISSING, np.int64)
@@ -111,13 +113,16 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 
 
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
-    """Returns the failed requests in the steps with these labels. None = all, including requests outside of steps."""
+    """Returns the failed requests in the steps with these labels.
+
+    If None, also returns requests outside of all steps.
+    """
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
 
 
 def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
-    """Returns a sentence about the first request, and its figures."""
+    """Returns a sentence about the first failed request, and the numbers in this sentence."""
     row, device = int(failures.row[0]), failures.device[0]
     requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
     operator = int(trace.operator[row])
@@ -166,7 +171,10 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the Python line of a request. Without one, a backward operator has the line of its forward operator."""
+    """Returns the Python line of a request.
+
+    If a backward operator has no line, returns the line of its forward operator.
+    """
     lines = code_lines(trace)
     operator = int(trace.operator[row])
     forward = int(trace.forward[operator]) if operator != MISSING else MISSING
@@ -176,7 +184,7 @@ def line_of(trace: TraceTable, row: int) -> str | None:
 
 
 def marks_of(trace: TraceTable, failures: Failures) -> Series:
-    """Returns times and bytes of the failed requests, as marks on a time axis."""
+    """Returns the failed requests as marks on a time axis, with their sizes."""
     values = [None if size == MISSING else size for size in failures.requested.tolist()]
     x: list[int | float | str] = trace.start_ns[failures.row].tolist()
     metric = METRICS.metric("failed_bytes")

@@ -7,20 +7,20 @@ from tb_plugin.payloads import Reference
 
 
 def references_of(recorder: Recorder, finding: str) -> list[Reference]:
-    """Returns links to documentation on a finding."""
+    """Returns links to documentation that explains a finding."""
     return [Reference(title, url) for title, url in recorder.references(finding)]
 
 
 def plural(count: float, one: str, many: str = "") -> str:
-    """Returns the singular or plural form for a number."""
+    """Returns the singular or plural form of a noun for a number."""
     return one if count == 1 else many or f"{one}s"
 
 
 def count_with_noun(count: int, one: str, many: str = "") -> str:
-    """Returns a number with its noun: ``1 segment``, ``2,148 segments``."""
+    """Formats a number with its noun: ``1 segment``, ``2,148 segments``."""
     return f"{count:,} {plural(count, one, many)}"
 
 
 def capitalized(words: str) -> str:
-    """Returns the text with a capital first letter."""
+    """Converts the first letter to a capital letter. Other letters stay as they are."""
     return words[:1].upper() + words[1:]

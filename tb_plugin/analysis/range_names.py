@@ -12,7 +12,10 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def ranges_by_name(trace: TraceTable) -> pa.Table:
-    """Returns one row per name, sorted by self time, longest first. Names that differ only in addresses are merged."""
+    """Returns one row per name, sorted by self time, longest first.
+
+    Names that differ only in memory addresses are merged.
+    """
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     label = labels.of[trace.name[frames.row]]

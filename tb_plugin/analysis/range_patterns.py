@@ -26,18 +26,18 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 
 REGION = "Torch-Compiled Region: "
-"""Name prefix of a compiled call, followed by the numbers of function and compilation."""
+"""Prefix of the name of a compiled call. The numbers of the function and of its compilation follow."""
 # The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
 # A wrapper that stands for a compiled module without naming it.
 WRAPPER = re.compile(r"^OptimizedModule(?:_\d+)?$")
 
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
-"""Annotations around the forward pass of wrapped models."""
+"""Annotations around the forward pass of a wrapped model."""
 
 
 def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the events whose name contains a match of an RE2 pattern; "" matches nothing."""
+    """Returns whether each event's name contains a match of an RE2 pattern. An empty pattern matches nothing."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)
@@ -49,24 +49,24 @@ def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
 
 @cached_by_argument
 def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
-    """String ids used as event names. They are much fewer than all strings, which include stacks."""
+    """Returns the string ids of event names. They are far fewer than all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[trace.name] = True
     return np.flatnonzero(used[:-1])
 
 
 def search_pattern(pattern: re.Pattern[str]) -> str:
-    """Converts a pattern for ``match`` to an equivalent RE2 pattern for search."""
+    """Converts a regex for ``re.match`` to an equivalent RE2 pattern for searching."""
     return f"^(?s:{pattern.pattern})"
 
 
 def module_label(name: str) -> str:
-    """Returns a module's name without its prefix."""
+    """Removes the prefix from a module's name."""
     return re.sub(MODULE, "", name)
 
 
 def backward_label(name: str) -> str:
-    """Returns a backward function's name without the engine's prefix."""
+    """Removes the autograd engine's prefix from the name of a backward function."""
     for prefix in _NODE_PREFIXES:
         name = name.removeprefix(prefix)
     return name

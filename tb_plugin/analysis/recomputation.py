@@ -1,6 +1,6 @@
 """Recomputation: forward work repeated in the backward pass.
 
-Activation checkpointing is the common example.
+The usual reason is activation checkpointing.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ class Sign(IntEnum):
     """How a recomputation was recognized."""
 
     FRAME = 0
-    """An enclosing Python function reruns forward code."""
+    """A Python function around it reruns forward code."""
     FUNCTION = 1
-    """An enclosing backward operator reruns forward code."""
+    """A backward operator around it reruns forward code."""
     SEQUENCE = 2
-    """Operators inside a backward operator have sequence numbers that no backward pass uses."""
+    """Its operators are inside a backward operator and have sequence numbers that no backward pass uses."""
 
 
-class Recomputed(msgspec.Struct, frozen=True, eq=False):
-    """Recomputations: time ranges on a thread sorted by start, and the work launched there.
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """Recomputations, sorted by start: time ranges on threads, and the device work launched in them.
 
     Nested backward passes and transfers between pipeline stages are excluded.
     """
@@ -59,17 +60,17 @@ class Recomputed(msgspec.Struct, frozen=True, eq=False):
     """Index of the recomputation that launched each row of ``work``."""
     operator: Int64
     operator_of: Int64
-    """Index of the recomputation of each operator."""
+    """Index of the recomputation that contains each row of ``operator``."""
     passes: Int64
-    """Rows of the outermost backward operators inside recomputations, which are excluded."""
+    """Rows of the outermost backward operators inside recomputations. Their time is excluded."""
     first: Int64
-    """Row of the first operator or launch of each recomputation. It determines the step."""
+    """Row of the first operator or launch in each recomputation. This row determines the step."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def at(self, track: Int32, time: Int64) -> Int64:
-        """Returns the index of the recomputation on a track at each time (-1 = none)."""
+        """Returns the index of the recomputation that is active on a track at each time (-1 = none)."""
         around = nest(self.track, self.start, self.end).parent
         return innermost_at(self.track, self.start, self.end, around, track, time).astype(np.int64)
 
@@ -115,9 +116,9 @@ def recomputations(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Rows of operators with sequence numbers directly inside a backward operator.
+    """Returns the rows of operators that have a sequence number and are directly inside a backward operator.
 
-    Empty if a backward pass is itself differentiated, because it also has such operators.
+    The result is empty if the program differentiates a backward pass, because that creates such operators too.
     """
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
@@ -136,18 +137,21 @@ def _noting(trace: TraceTable) -> Int64:
 
 
 def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
-    """Ranges from the first to the last of these operators in each backward operator."""
+    """Returns, for each backward operator, the time range from the first to the last of these operators inside it."""
     groups = group(every.of[row])
     return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """Start time of each backward operator. The last entry is for index -1 and precedes all times."""
+    """Returns the start time of each backward operator.
+
+    The last entry is for index -1 and is earlier than all times.
+    """
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
 def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
-    """Mask of the outermost ranges. A range inside a nested backward pass counts as outermost, too."""
+    """Returns a mask of the outermost time ranges. Ranges inside a nested backward pass are outermost, too."""
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
@@ -162,7 +166,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     begins = _begins(trace, every)
 
     def part_of(rows: Int64) -> Int64:
-        """Index of the recomputation of each host row (-1 = none)."""
+        """Returns the index of the recomputation that contains each host row (-1 = none)."""
         at = innermost_at(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
         backward = every.of[rows]
         own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
@@ -213,15 +217,17 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
-class CalledIn(msgspec.Struct, frozen=True, eq=False):
-    """Recomputed modules: the outermost module of each recomputation's first operator (-1 = none)."""
+@dataclass(frozen=True, eq=False)
+class CalledIn:
+    """Recomputed modules: the outermost module around the first operator of each recomputation (-1 = none)."""
 
     of: Int64
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the time per module of the recomputations in ``chosen``: device time, or host time without device
-        work.
+        """Returns the time that the recomputations in ``chosen`` take in each module.
+
+        This is device time. If recomputations launch no device work, it is host time.
         """
         kept = chosen[found.of]
         if len(found.work):

@@ -30,25 +30,25 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     call: Int64
-    """Row of the launch (-1 = not recorded). Without it, the other columns are meaningless."""
+    """Row of the launch call. If it is -1 (not recorded), the values in the other columns are meaningless."""
     free_ns: Int64
-    """Earliest possible start: the launch has returned, and earlier work of its stream and of awaited streams has
-    ended.
+    """Earliest possible start of the work: its launch has returned, and earlier work on its stream and on the
+    streams it waits for has ended.
     """
     queue_ns: Int64
     """Time from the return of the launch until ``free_ns``."""
     latency_ns: Int64
     """Time from ``free_ns`` to the start of the work."""
     is_queued: Bool
-    """Whether earlier work was still running or waiting when the launch returned."""
+    """Whether earlier work was still running or queued when the launch returned."""
     is_graph: Bool
 
 
 @cached_by_argument
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns call, queue time and latency of all device work in the loaded window.
+    """Returns call, queue time and latency for all device work in the loaded window.
 
-    Work of a graph after its first node counts as queued, because the device schedules it.
+    All work of a CUDA graph after its first node counts as queued, because the device schedules it.
     """
     rows = covered_work(trace)
     track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
@@ -65,7 +65,7 @@ def recorded_launches(trace: TraceTable) -> Launches:
 
 
 def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
-    """Latest end of earlier work on the same stream; ``LONG_AGO`` if there is none."""
+    """Returns the latest end of earlier work on the same stream; ``LONG_AGO`` if there is none."""
     order = np.lexsort((start, track))
     of, begin, stop = track[order], start[order], end[order]
     # Latest end so far per stream: a running maximum of ranks, which increase with the stream number.
@@ -83,10 +83,10 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """End of the stream wait that delays each row; ``LONG_AGO`` if there is none.
+    """Returns the end of the stream wait that delays each row; ``LONG_AGO`` if no wait delays it.
 
-    The wait must have been requested before the row was launched. Correlation ids show the order, or else start
-    times on the stream.
+    The wait must have been requested before the row was launched. Correlation ids show this order. If they are
+    missing, start times on the stream show it.
     """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
@@ -109,7 +109,9 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
 
 
 def usual_latency_ns(latency_ns: Int64) -> int:
-    """Returns the upper limit of usual latency: median plus 8 median absolute deviations; 0 without samples."""
+    """Returns the limit above which a latency is unusual: median plus 8 median absolute deviations; 0 without
+    samples.
+    """
     if not len(latency_ns):
         return 0
     median = int(np.sort(latency_ns)[(len(latency_ns) - 1) // 2])

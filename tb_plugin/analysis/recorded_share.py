@@ -20,10 +20,10 @@ MAX_MISSING_KERNELS = 0.2
 
 @cached_by_argument
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of operators in the recording, estimated from gaps in their ids; 1 without ids or with few
-    gaps.
+    """Returns the share of operators that the recording contains, estimated from gaps in their ids.
 
-    PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps.
+    PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps. The result is 1
+    if there are few gaps or no ids.
     """
     if not trace.recorder.numbers_operators:
         return 1.0
@@ -36,10 +36,10 @@ def operators_recorded(trace: TraceTable) -> float:
 
 @cached_by_argument
 def kernels_recorded(trace: TraceTable) -> float:
-    """Returns the share of kernel launches whose work is recorded; 1 if there are few launches.
+    """Returns the share of kernel launches whose kernels are recorded. The result is 1 if there are few launches.
 
-    Counts launches from the first to the last one with work, because work queued at the end is usually missing.
-    Launches captured into graphs are excluded. The result is 1 for a loaded window.
+    Only launches between the first and the last launch with recorded work are included, because work queued at the
+    end is often missing. Launches captured into CUDA graphs are excluded. The result is 1 for a loaded window.
     """
     if trace.coverage.full is not None:
         return 1.0
@@ -54,5 +54,5 @@ def kernels_recorded(trace: TraceTable) -> float:
 
 
 def is_sampled(trace: TraceTable) -> bool:
-    """Returns whether too many operators or kernels are missing for idle time to be meaningful."""
+    """Returns whether so many operators or kernels are missing that idle time is meaningless."""
     return operators_recorded(trace) < 1 or kernels_recorded(trace) < 1 - MAX_MISSING_KERNELS

@@ -35,7 +35,7 @@ _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
 def unit_and_factor(text: str) -> tuple[Unit, float] | None:
-    """Returns the unit and the factor that converts values to it; None for an unknown unit."""
+    """Returns the unit and the factor that converts recorded values to this unit; None for an unknown text."""
     return UNITS.get(text.strip())
 
 

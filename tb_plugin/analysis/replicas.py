@@ -1,7 +1,7 @@
 """Parameters, gradients and optimizer state that ranks replicate.
 
-Only sizes are compared, not contents. Each rank is measured at its own peak of these states, because replicas may
-reach it at different points of a step.
+Only sizes are compared, not contents. Each rank is measured when these states take the most memory on that rank,
+because this may happen at different points of a step.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ METRICS = SHARED.adding(
         {
             "repeated_ratio": (
                 "Replicated share",
-                "Replicated bytes divided by all such bytes on the largest rank.",
+                "Replicated bytes divided by all bytes of these states, on the largest rank.",
             )
         },
     ),
@@ -85,8 +85,8 @@ STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
-    """Returns the table of allocated blocks by state and size after event ``at``. The default is the peak of these
-    states.
+    """Returns a table of the blocks allocated after event ``at``, by state and size. By default, ``at`` is the peak
+    of these states.
 
     ``code`` contains indices into ``memory_categories.ORDER``. A block is allocated after event e if ``begin <= e <
     end``.
@@ -110,7 +110,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
 
 
 def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
-    """First event with the most allocated bytes; -1 = before the first event."""
+    """Returns the first event after which the most bytes are allocated; -1 = before the first event."""
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
@@ -120,9 +120,9 @@ def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns a rank's number of blocks by (state, size), from its ``states_frame``.
+    """Returns the number of blocks by (state, size) from a rank's ``states_frame``.
 
-    Parts may come from untrusted rank summaries, so impossible rows are skipped.
+    Impossible rows are skipped, because parts may come from untrusted rank summaries.
     """
     frame = part.frames.get(name)
     if frame is None:
@@ -135,9 +135,11 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
     }
 
 
-class Repeated(msgspec.Struct, frozen=True):
-    """States that ``ranks`` ranks replicate: ``alike`` are bytes by state; ``total`` is the bytes of the largest
-    rank.
+@dataclass(frozen=True)
+class Repeated:
+    """States that are replicated on ``ranks`` ranks.
+
+    ``alike`` contains the replicated bytes by state. ``total`` is the bytes of these states on the largest rank.
     """
 
     ranks: int
@@ -146,17 +148,17 @@ class Repeated(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Sums the replicated bytes of all states."""
+        """Returns the replicated bytes of all states together."""
         return sum(self.alike.values())
 
     @property
     def sentence(self) -> str:
-        """Returns the replicated states as a text template."""
+        """Returns a text template that lists the replicated states."""
         return ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in STATES if self.alike[name])
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the figures of the finding."""
+        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("repeated_ratio", self.bytes / self.total),
             METRICS.figure("workers", self.ranks),
@@ -167,7 +169,10 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
-    """Returns the replicated states; None for a single rank, or below ``ALIKE`` of the largest rank's states."""
+    """Returns the replicated states.
+
+    None for a single rank, or if they are less than ``ALIKE`` of the largest rank's states.
+    """
     if len(by_rank) < 2:
         return None
     total = max(sum(size * count for (_, size), count in counts.items()) for counts in by_rank)
@@ -176,7 +181,7 @@ def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
 
 
 def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
-    """Returns the bytes of each state in blocks of equal size on all ranks."""
+    """Returns, for each state, the bytes in blocks that have the same size on all ranks."""
     alike = dict.fromkeys(STATES, 0)
     for (name, size), count in by_rank[0].items():
         alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))
@@ -184,9 +189,9 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
 
 
 def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding on replicated states. ``text`` introduces the ranks.
+    """Returns the finding that ranks replicate states. Its text starts with ``text``.
 
-    ``at_peak`` is the number of bytes that sharding frees at the ranks' memory peaks, if known.
+    ``at_peak`` is the number of bytes that sharding saves at the ranks' memory peaks, None if unknown.
     """
     peak = ""
     if at_peak is not None:

@@ -22,7 +22,7 @@ _MOST_ELEMENTS = 1 << 50
 def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns the name (string id), bytes and process group (string id) of each collective; -1 = unknown.
 
-    They are recorded with the kernel, or with an operator enclosing its launch.
+    They are recorded with the kernel or with an operator around its launch.
     """
     args = trace.collectives
     place = np.full(len(trace) + 1, MISSING, np.int64)
@@ -46,13 +46,13 @@ def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, 
 
 
 def enclosing_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the row of the operator enclosing each row or its launch (-1 = none)."""
+    """Returns the row of the operator that encloses each row or its launch (-1 = none)."""
     found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
     return found
 
 
 def matching_names(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
-    """Returns, for each string id, whether its text satisfies ``test``. Each string is tested once."""
+    """Returns whether the text of each string id satisfies ``test``. Each text is tested once."""
     unique, of = np.unique(names, return_inverse=True)
     found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
     return found

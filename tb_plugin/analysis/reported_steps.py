@@ -17,7 +17,7 @@ REPORTED_STEP = define(
     STEPS,
     "ns",
     {
-        "stated_step_ns": ("Reported step time", "Reported preparing plus stage plus bubble, per step."),
+        "stated_step_ns": ("Reported step time", "Sum of reported preparing, stage and bubble time, per step."),
     },
 )
 REPORTED_COMPUTE = define(
@@ -33,7 +33,10 @@ RECORDED = 0.9
 
 
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
-    """Returns the table of reported step times, limited to the selected steps if the profile names steps."""
+    """Returns the table of reported step times.
+
+    If the profile names the steps, only the selected steps are included.
+    """
     table = reported_table(trace.reported_tables, STEP_TIMES)
     if table is None:
         return job_table(STEP_TIMES, {})
@@ -44,22 +47,26 @@ def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
 
 
 def reported_step_length(table: pa.Table) -> float | None:
-    """Returns the mean reported step time, including the time before the first work; None without any."""
+    """Returns the mean reported step time, including the time before a step's first work.
+
+    None if there are no steps.
+    """
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
     return found
 
 
 def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> float | None:
-    """Returns the mean reported step time if many kernels are missing; None if the recording is complete enough."""
+    """Returns the mean reported step time if too many kernels are missing, None otherwise."""
     return None if missing_computation(trace) is None else reported_step_length(reported_steps(trace, chosen))
 
 
 @cached_by_argument
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
-    """Returns (recorded, reported) compute time in nanoseconds if less than ``RECORDED`` was recorded; else None.
+    """Returns the recorded and the reported compute time if less than ``RECORDED`` of the reported time is
+    recorded. Otherwise returns None.
 
-    Idle time and overlap are then unknown.
+    If a value is returned, idle time and overlap are unknown.
     """
     if not trace.reported_tables:
         return None

@@ -29,27 +29,28 @@ class RuntimeCalls(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     device_idle_ns: Int64 | None
-    """Part of each call's self time during which all devices of its thread are idle; None if unknown."""
+    """Part of each call's self time in which all devices that its thread uses are idle. None if unknown."""
     launched: Int64
-    """Number of kernels, copies and memsets that each call launched."""
+    """Number of kernels, copies and memsets that each call launches."""
     bytes: Int64
-    """Bytes of the launched copies and memsets (-1 = not recorded)."""
+    """Bytes of the copies and memsets that each call launches (-1 = not recorded)."""
 
 
-class Callers(msgspec.Struct, frozen=True, eq=False):
-    """Callers of the runtime and driver calls, other than operators."""
+@dataclass(frozen=True, eq=False)
+class Callers:
+    """What calls each runtime or driver call, except for operators."""
 
     row: Int64
     phase: Int32
-    """Name (string id) of the innermost annotation (-1 = none)."""
+    """Name (string id) of the innermost annotation around the call (-1 = none)."""
     frame: Int32
-    """Index of the Python line in ``frames`` (-1 = unknown)."""
+    """Index into ``frames`` of the call's Python line (-1 = unknown)."""
     frames: pa.Array
 
 
 @cached_by_argument
 def runtime_calls(trace: TraceTable) -> RuntimeCalls:
-    """Returns all runtime and driver calls, regardless of the selected steps."""
+    """Returns all runtime and driver calls in the trace. Step selection has no effect."""
     rows = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     place = places_of(rows, len(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
@@ -69,9 +70,10 @@ def runtime_calls(trace: TraceTable) -> RuntimeCalls:
 
 
 def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
-    """Self time of each call while all devices of its thread are idle; None if unknown.
+    """Returns the part of each call's self time in which all devices that its thread uses are idle. None if
+    unknown.
 
-    Unrecorded work counts as busy. Unknown for truncated files, because any device events may be missing.
+    Unrecorded work counts as busy. For truncated files the result is None, because device events may be missing.
     """
     busy = device_occupied(trace)
     if not busy or not (trace.coverage.complete or trace.coverage.full):
@@ -97,7 +99,11 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
 
 
 def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
-    """Devices of each host thread: those it launched work on, or else those of its process, or else all."""
+    """Returns the devices that each host thread uses.
+
+    These are the devices on which it launched work. If there are none, they are the devices of its process; if
+    there are none either, all devices.
+    """
     busy = frozenset(device_busy(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
     pairs = np.unique(np.column_stack((trace.track[trace.launch[work]], trace.device[work])), axis=0)

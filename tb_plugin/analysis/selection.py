@@ -22,8 +22,9 @@ Chosen = tuple[tuple[str, ...] | None, str, str]
 EVERYTHING: Chosen = (None, "", "")
 
 
-class Selection(msgspec.Struct, frozen=True, eq=False):
-    """A mask of the selected rows, and coverage notes for the reader."""
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A mask of the selected rows, and notes for the user on what the selection covers."""
 
     rows: Bool
     coverage: CoverageInfo
@@ -33,16 +34,16 @@ class Selection(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def chosen(self) -> Chosen:
-        """Returns the selection in the form of ``Params.chosen``."""
+        """Returns the selection as in ``Params.chosen``."""
         return self.steps, self.phase, self.pattern
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
-        """Returns the selected rows of these kinds."""
+        """Returns the selected rows that have one of these event kinds."""
         return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Returns the indices of the steps with these labels in ascending order; None = all.
+    """Returns the indices of the steps with these labels (all steps if None), in ascending order.
 
     Raises BadRequest for an unknown label.
     """
@@ -57,16 +58,16 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels; None = all. Raises BadRequest for an unknown label."""
+    """Returns the steps with these labels (all steps if None). Raises BadRequest for an unknown label."""
     return trace.steps.take(chosen_steps(trace, chosen))
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
-    """Returns the host rows that start in the selected steps, and the device rows launched there.
+    """Returns the host rows that start in these steps, and the device rows that they launch.
 
-    A device row without a recorded launch is in the step that contains its start. A phase limits the rows further,
-    to its calls. ``steps`` None selects all rows; in a loaded window, only those of its complete steps. Raises
-    BadRequest for an unknown step or phase.
+    A device row without a recorded launch belongs to the step in which it starts. If ``steps`` is None, all rows
+    are selected; in a loaded window, all rows in its complete steps. A phase limits the selection to rows inside
+    its annotations. Raises BadRequest for an unknown step or phase.
     """
     chosen = _of_steps(trace, steps)
     if not phase:
@@ -76,7 +77,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "
 
 
 def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
-    """Mask of the host rows inside the calls, and of the device rows launched there."""
+    """Returns a mask of the host rows inside the calls, and of the device rows launched there."""
     rows = np.zeros(len(trace), np.bool_)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     host = np.flatnonzero(~on_device)
@@ -112,7 +113,7 @@ def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> Cov
 
 
 def window_info(trace: TraceTable) -> WindowInfo | None:
-    """Returns the note on the loaded window; None if the entire trace is loaded."""
+    """Returns a note about the loaded window, None if the entire trace is loaded."""
     covered, whole, report = trace.coverage, trace.coverage.full, trace.report
     if whole is None:
         return None

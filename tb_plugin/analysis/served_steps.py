@@ -28,46 +28,48 @@ FAR, BEYOND = 8, 0.2
 FEWEST = 3
 
 
-class ServedSteps(msgspec.Struct, frozen=True, eq=False):
-    """Numbers of all steps in a trace, sorted by time."""
+@dataclass(frozen=True, eq=False)
+class ServedSteps:
+    """Measurements of all steps in a trace, sorted by time."""
 
     row: Int64
-    """Rows of the device work in steps; ``step`` is the index of each row's step."""
+    """Rows of the device work in steps. ``step`` contains the index of each row's step."""
     step: Int64
     first_ns: Int64
-    """Start of the first work of each step; ``last_ns`` is the end of its last work (-1 = no work)."""
+    """Start of the first work in each step. ``last_ns`` is the end of the last work. -1 = no work."""
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """Idle time between the work of this decode step and of the decode step before it (-1 = other steps)."""
+    """For a decode step after another decode step, the idle time between the work of the two steps. Otherwise -1."""
     period_ns: Int64
-    """Time from the start of each step to the start of the next (-1 = last step)."""
+    """Time from the start of each step to the start of the next step. -1 for the last step."""
     work_ns: Int64
-    """Busy time of the devices during ``period_ns``, including work of other steps (-1 = last step)."""
+    """Time in ``period_ns`` during which devices are busy, including with work of other steps. -1 for the last step."""
     unrecorded_ns: Int64
-    """Time during which the devices run only unrecorded work, from the start of each step to the next."""
+    """Time between the start of each step and the start of the next in which devices run only unrecorded work."""
     is_unusual: Bool
-    """Whether it is a decode step that takes far longer than others of similar batch size."""
+    """Whether a decode step takes much longer than other decode steps with a similar batch size."""
     steady: tuple[int, int]
-    """Index range [start, end) of the steady state; empty if there is none."""
+    """Indices [start, end) of the steps in steady state. Empty if there is no steady state."""
 
 
 def is_served(trace: TraceTable) -> bool:
-    """Returns whether the steps have a mode (prefill or decode) or were inferred from repetition."""
+    """Returns whether the steps have a mode (prefill or decode) or were inferred from repeated work."""
     return trace.steps.source == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
 
 
 def in_mode(trace: TraceTable, mode: Mode) -> Bool:
-    """Returns, for each step, whether it has this mode."""
+    """Returns whether each step has this mode."""
     found: Bool = trace.steps.served.mode == mode
     return found
 
 
 @cached_by_argument
 def served_steps(trace: TraceTable) -> ServedSteps:
-    """Returns the numbers of all steps.
+    """Returns the measurements of all steps.
 
-    Work is attributed to the step that contains its launch, or else its start.
+    Work belongs to the step that contains its launch. If the launch is not recorded, work belongs to the step in
+    which it starts.
     """
     steps = trace.steps
     count = len(steps.label)
@@ -106,7 +108,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
 
 
 def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
-    """Idle time between the work of consecutive decode steps, in nanoseconds."""
+    """Returns the idle time between the work of consecutive decode steps."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap
@@ -117,7 +119,10 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Mask of the decode steps far above the median of similar batch sizes. The last step is never unusual."""
+    """Returns a mask of the decode steps that take much longer than the median at similar batch sizes.
+
+    The last step is never included.
+    """
     found = np.zeros(len(period), np.bool_)
     known = decodes & (period != MISSING)
     at = np.flatnonzero(known)
@@ -138,9 +143,10 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
 
 
 def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
-    """The run of usual decode steps with similar batch size that generates the most tokens.
+    """Returns the run of consecutive decode steps that generates the most tokens. The steps have similar batch
+    sizes and none is unusual.
 
-    Ties: longest, then first.
+    If several runs generate equally many tokens, returns the longest of them, then the first.
     """
     runs, begin, batch = [(0, 0)], 0, served.batch
     for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on its start
@@ -153,9 +159,9 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns generated tokens per second over these steps, without the last step of the trace.
+    """Returns the generated tokens per second over these steps, excluding the last step of the trace.
 
-    None if unknown: the number of tokens per request or the mode of a step is not recorded.
+    Returns None if a step's mode or number of tokens per request is not recorded.
     """
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]

@@ -9,5 +9,5 @@ SEVERE_SHARE = 0.2
 
 
 def severity_of(share: float) -> Severity:
-    """Returns the severity of a finding that takes this share of step time."""
+    """Returns the severity of a finding, from the share of step time that its problem takes."""
     return "high" if share >= SEVERE_SHARE else "medium"

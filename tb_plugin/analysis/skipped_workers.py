@@ -1,6 +1,6 @@
-"""Workers that an answer skips.
+"""Workers that a response skips.
 
-They are unreadable, or only their rank summaries are loaded.
+Their files are unreadable, or only their rank summaries are loaded.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _MAX_NAMED = 5
 
 
 class LeftOut(NamedTuple):
-    """Skipped workers by name; ``failed`` contains (worker, reason) pairs."""
+    """Names of skipped workers. ``failed`` contains (worker, reason) pairs."""
 
     failed: tuple[tuple[str, str], ...] = ()
-    summary_only: tuple[str, ...] = ()
+    without_trace: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
@@ -31,11 +31,11 @@ class LeftOut(NamedTuple):
     def params(self) -> tuple[tuple[str, str], ...]:
         """Returns the skipped workers as request parameters."""
         failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
-        return (*failures, *((AWAY, worker) for worker in self.summary_only))
+        return (*failures, *((AWAY, worker) for worker in self.without_trace))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
-    """Returns the notices about skipped workers; ``more`` is appended and explains the effect on the numbers."""
+    """Returns notices about skipped workers. ``more`` is a sentence about the effect on the numbers."""
     out = LeftOut.of(params)
     notices = []
     if out.failed:
@@ -45,9 +45,9 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
         text = f"Skipped because unreadable: {named}.{more}"
         todo = "Open {worker} to see where its file is damaged and how to fix it."
         notices.append(Notice("worker_failed", "high", text, todo, [metrics.figure("worker", worker)]))
-    if out.summary_only:
-        one = len(out.summary_only) == 1
-        text = f"Skipped: {_listed(out.summary_only)}. "
+    if out.without_trace:
+        one = len(out.without_trace) == 1
+        text = f"Skipped: {_listed(out.without_trace)}. "
         text += "Only its summary is available" if one else "Only their summaries are available"
         text += ", which only Distributed can use."
         todo = f"Open the log directory that has the {'trace' if one else 'traces'}."
@@ -56,7 +56,10 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
 
 
 def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Returns the ranks of unreadable workers, parsed from the end of their names; None if a name has no number."""
+    """Parses the ranks of unreadable workers from the ends of their names.
+
+    Returns None if a name has no number at its end.
+    """
     numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
     return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 

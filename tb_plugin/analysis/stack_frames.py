@@ -34,8 +34,9 @@ _PYTHON_LINE = re.compile(r"\(\d+\)")
 _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 
-class Frames(msgspec.Struct, frozen=True, eq=False):
-    """All frames of a trace sorted by time, regardless of the selected steps. Times are in nanoseconds."""
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """All frames of a trace, sorted by time. Step selection has no effect. Times are in nanoseconds."""
 
     row: Int64
     parent: Int32
@@ -44,29 +45,29 @@ class Frames(msgspec.Struct, frozen=True, eq=False):
     own_ns: Int64
 
 
-class Labels(msgspec.Struct, frozen=True, eq=False):
-    """Frame labels: names without object addresses. The labels in ``REST`` come last."""
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Frame labels, which are names without object addresses. The labels in ``REST`` come last."""
 
     of: Int32
     """Index into ``texts`` for each string id."""
     texts: pa.Array
 
 
-class Starts(msgspec.Struct, frozen=True, eq=False):
-    """First calls of ``threading`` threads sorted by time, and the thread that each starts."""
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """First calls of the threads started by ``threading``, sorted by time, with the number of each started thread."""
 
     row: Int64
     thread: Int32
     parent: Int32
     ordinal: Int64
-    """0 for the track's own thread; 1, 2, ... for later threads with the same thread id."""
+    """0 for the first thread of a track; 1, 2, ... for later threads with the same thread id."""
 
 
 @cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
-    """Returns the label of every string in a trace."""
-    from tb_plugin.analysis.code_owner import ADDRESS
-
+    """Returns the label of each string in a trace."""
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -74,9 +75,9 @@ def labels_of(trace: TraceTable) -> Labels:
 
 @cached_by_argument
 def thread_starts(trace: TraceTable) -> Starts:
-    """Returns the thread starts in a trace.
+    """Returns where threads start in a trace.
 
-    Each further or nested ``_bootstrap`` call on a track starts a new thread.
+    Each second, third or nested ``_bootstrap`` call on a track starts a new thread.
     """
     begins = trace.strings.where(lambda text: _THREAD_ENTRY.fullmatch(text) is not None)[trace.name]
     rows = np.flatnonzero(begins & (trace.kind == EventKind.PYTHON))
@@ -92,7 +93,7 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row: its track, or the last started thread with the same id."""
+    """Returns the thread of each host row. This is the row's track, or the last started thread that has the same id."""
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -104,7 +105,7 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @cached_by_argument
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns the rows whose recorded stacks replace Python calls; empty if Python calls are recorded."""
+    """Returns the rows whose recorded stacks replace Python calls. Empty if the trace contains Python calls."""
     python = trace.name[trace.kind == EventKind.PYTHON]
     if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
@@ -113,9 +114,9 @@ def rows_with_stacks(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds. Python frames include rows with recorded stacks. Steps are not frames.
+    """Returns the frames of these kinds, excluding profiler steps. Python frames include rows with recorded stacks.
 
-    ``of`` is a key of ``FRAMES``. ``fold`` "framework" drops internal framework calls.
+    ``of`` is a key of ``FRAMES``. If ``fold`` is "framework", internal calls of the framework are excluded.
     """
     wanted = of_kind(trace.kind, *FRAMES[of])
     if of == "python":
@@ -141,8 +142,8 @@ def _with_ranges(
 ) -> tuple[Int64, Int32, Int64, Int64]:
     """Adds annotations to the frames, sorted by time.
 
-    An annotation starts inside a call of ``__enter__`` and ends inside a call of ``__exit__``. Its frame spans the
-    time between these two calls.
+    An annotation starts during a call of ``__enter__`` and ends during a call of ``__exit__``. Its frame lasts from
+    the end of the first call to the start of the second.
     """
     owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
@@ -167,7 +168,7 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Mask of internal framework calls: those made by framework code or by a module call."""
+    """Returns a mask of internal framework calls. Framework code or a module call makes them."""
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
     from tb_plugin.analysis.code_owner import package_of
@@ -181,7 +182,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns the self time of each call in nanoseconds: while it is the innermost call of its thread.
+    """Returns how long each call is the innermost call of its thread.
 
     Calls must be sorted by start.
     """

@@ -31,8 +31,9 @@ _KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": Eve
 STEP = re.compile(r"ProfilerStep#")
 
 
-class StepShares(msgspec.Struct, frozen=True, eq=False):
-    """Time per category and step, in nanoseconds. The categories of each step sum to ``total``."""
+@dataclass(frozen=True, eq=False)
+class StepShares:
+    """Time by category and step. The categories of each step add up to ``total``."""
 
     label: tuple[str, ...]
     parts: dict[str, Int64]
@@ -40,20 +41,20 @@ class StepShares(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def categories(self) -> list[str]:
-        """Returns the categories; unrecorded work only if present."""
+        """Returns the categories. Unrecorded work is included only if there is any."""
         return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 
     def mean(self, category: str) -> float | None:
-        """Returns the mean of a category over the steps, unrounded; None without steps."""
+        """Returns the unrounded mean of a category over the steps, None without steps."""
         return float(self.parts[category].mean()) if len(self.total) else None
 
 
 @cached_by_argument
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
-    """Returns the ranges of each category, on any thread or device.
+    """Returns the time ranges of each category on any thread or device.
 
-    Where several categories are active, the first in ``CATEGORIES`` is used. ``other`` is the rest of the step and
-    has no ranges.
+    If several categories are active, the time is attributed to the first of them in ``CATEGORIES``. ``other`` has
+    no ranges, because it is the rest of the step.
     """
     later = awaits_thread(trace)  # the awaited thread's activity comes first
     active = _active(trace, later)
@@ -64,16 +65,16 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
-    """Active ranges of each category, without the calls in ``later``."""
+    """Returns the time ranges in which each category is active, without the calls in ``later``."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
     return when | {"communication": exposed_ranges(trace), UNRECORDED: any_unrecorded(trace)}
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns a mask of the events of one category. The categories ``other`` and ``unrecorded`` have no events.
+    """Returns a mask of the events in a category. The categories ``other`` and ``unrecorded`` have no events.
 
-    For ``communication``, the mask contains all collectives; ``exposed`` returns the exposed time.
+    For ``communication``, the mask contains all collectives, whether or not they are exposed.
     """
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":
@@ -96,7 +97,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 @cached_by_argument
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
-    """Returns the time per category in the steps with these labels (None = all).
+    """Returns the time by category in the steps with these labels (all steps if None).
 
     Raises BadRequest for unknown steps.
     """

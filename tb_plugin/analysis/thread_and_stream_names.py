@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.main_thread import main_thread
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
@@ -39,26 +40,24 @@ _KIND[EventKind.KERNEL] = 0
 _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 
-class TrackName(msgspec.Struct, frozen=True):
-    """Display name of a track."""
-
+@dataclass(frozen=True)
+class TrackName:
     title: str
-    """Unique among the threads of the trace, or among the streams of the device."""
+    """Text that is unique among the threads of the trace, or among the streams of the device."""
     recorded: str
-    """Name in the trace: name and number of a thread, device of a stream."""
+    """Name in the trace. For threads, name and number; for streams, the device."""
     label: str
-    """Title and recorded name in one text, for event lists."""
+    """Title and recorded name in one text, for lists of events."""
     order: tuple[int, ...]
     """Sort key.
 
-    Threads: recorded order; then main thread, framework threads, others, and events outside threads. Streams: by
-    number.
+    Threads are sorted by recorded order. Equal ones follow in this order: main thread, framework threads, other
+    threads, events outside threads. Streams are sorted by number.
     """
 
 
 @cached_by_argument
 def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
-    """Returns the display name of each track."""
     main = main_thread(trace)
     processes = _processes(trace)
     titles, rank = _host_titles(trace, main, processes)
@@ -90,23 +89,8 @@ def _processes(trace: TraceTable) -> list[str]:
     return [called[track.pid] if i in own else "" for i, track in enumerate(trace.tracks)]
 
 
-def main_thread(trace: TraceTable) -> int:
-    """Returns the track of the main thread (-1 = unknown).
-
-    It has the step annotations. Without steps, its thread id is the process id.
-    """
-    if trace.steps.recorded and len(trace.steps.host_start_ns):
-        is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
-        rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
-        if len(rows):
-            return int(trace.track[rows[0]])
-    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
-    events = np.bincount(trace.track, minlength=len(trace.tracks))
-    return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
-
-
 def recorded_name(track: Track) -> str:
-    """Returns the recorded name of a thread, "" without one."""
+    """Returns the recorded name of a thread, "" if it has none."""
     name = track.thread.strip()
     found = _THREAD_NAME.match(name)
     return (found.group(1) or "").strip() if found else name
@@ -122,7 +106,7 @@ def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
 
 
 def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
-    """``sinks`` sorts idle streams below active ones."""
+    """Returns the name of a stream. If ``sinks`` is set, idle streams are sorted below active ones."""
     own = track.thread.strip()
     stream, number = _number_of(track)
     name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
@@ -138,7 +122,7 @@ def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> Tr
 
 
 def _number_of(track: Track) -> tuple[str, int]:
-    """Number of a stream as text, and as an integer (-1 = none)."""
+    """Returns the number of a stream as text, and as an integer (-1 = none)."""
     numbered = _DEFAULT_STREAM_NAME.fullmatch(track.thread.strip())
     stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
     return stream, int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
@@ -182,7 +166,7 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
 
 
 def _unique_titles(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
-    """Makes titles unique: adds thread numbers to equal titles, and process names if there are several processes."""
+    """Makes titles unique. Adds thread numbers to equal titles, and process names if there are several processes."""
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
     titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
     count = Counter(titles[i] for i in hosts)
@@ -203,13 +187,16 @@ def _number(text: str) -> int | None:
 
 
 def _is_plausible(tid: str) -> bool:
-    """Whether a thread id is meaningful to the user. Very large numbers are addresses."""
+    """Returns whether a thread id is meaningful to the user. Very large numbers are memory addresses."""
     number = _number(tid)
     return number is None or 0 <= number < _LARGEST_THREAD_ID
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """Index of the first matching role of each track (-1 = none). Thread names have priority over events."""
+    """Returns the index of the first matching role for each track (-1 = none).
+
+    Thread names have priority over events.
+    """
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
         return found
@@ -221,7 +208,7 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
             fits[number, 0] = pc.match_substring_regex(own, role.threads).to_numpy(zero_copy_only=False)
         if role.events:
             on = np.bincount(trace.track[_matching_texts(trace, role.events)[trace.name]], minlength=len(trace.tracks))
-            fits[number, 1] = (on > 0) & ((on == total) | (not role.names_only))
+            fits[number, 1] = (on > 0) & ((on == total) | (not role.all_must_match))
     for by in (1, 0):
         for number in reversed(range(len(roles))):
             found[fits[number, by]] = number
@@ -229,13 +216,13 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
 
 
 def _matching_texts(trace: TraceTable, pattern: str) -> Bool:
-    """Mask over string ids of the texts that match a pattern; the last entry is for id -1."""
+    """Returns whether the text of each string id matches a pattern. The last entry is for id -1."""
     hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     return np.append(hits, False)
 
 
 def _outermost_frames(trace: TraceTable) -> dict[int, str]:
-    """Name of the first Python call on each track after the common entry frames."""
+    """Returns, for each track, the name of the first Python call that is not a common entry frame."""
     rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
     if not len(rows):
         return {}
@@ -263,7 +250,7 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
-    """Copy time in nanoseconds, shape (tracks, directions + 1).
+    """Returns the copy time, with shape (tracks, directions + 1).
 
     The last column is for unknown directions and memsets.
     """
@@ -291,7 +278,7 @@ def _communication(backend: str, groups: tuple[str, ...]) -> str:
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """Process groups of the collectives on each track, by description, or else by number."""
+    """Returns the process groups of the collectives on each track, by description or, if missing, by number."""
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

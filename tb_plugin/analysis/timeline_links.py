@@ -8,19 +8,19 @@ from __future__ import annotations
 from tb_plugin.model.trace.table import TraceTable
 
 ROOM_NS = 500
-"""Minimum margin on each side, so that short events are shown with their surroundings."""
+"""Minimum margin on each side of the event, so that a short event is shown with its surroundings."""
 
 
 def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
-    """Returns the time range in which the event fills half of the width, as URL parameters.
+    """Returns URL parameters for a time range that is twice as long as the event.
 
-    ``tests/around_cases.json`` tests it together with ``timelineAt``.
+    ``tests/around_cases.json`` tests this function and ``timelineAt`` with the same cases.
     """
     room = max(dur_ns // 2, ROOM_NS)
     return {"start_ns": str(max(0, start_ns - room)), "end_ns": str(start_ns + dur_ns + room)}
 
 
 def at_event(trace: TraceTable, row: int) -> dict[str, str]:
-    """Returns the URL parameters of the timeline that show an event, with idle gaps."""
+    """Returns the URL parameters with which the timeline shows an event and idle gaps."""
     gaps = {"gaps": "1"} if len(trace.devices) else {}
     return {"event": str(row), **range_around(int(trace.start_ns[row]), int(trace.dur_ns[row])), **gaps}

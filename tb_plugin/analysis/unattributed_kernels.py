@@ -46,7 +46,7 @@ METRICS = SHARED.adding(
 
 
 class Reason(IntEnum):
-    """Why device work has no operator. If several reasons apply, the first in this list is used."""
+    """Why device work has no operator. If several reasons apply, the one listed first is used."""
 
     OUTSIDE = 0
     GRAPH = 1
@@ -70,7 +70,7 @@ _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 
 
 def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
-    """Returns the ``Reason`` of each device row without a selected operator."""
+    """Returns the ``Reason`` of each device row that has no selected operator."""
     launch = trace.launch[rows]
     found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
     found[(launch != MISSING) & trace.calls_that(CallRole.GRAPH)[launch]] = Reason.GRAPH
@@ -81,7 +81,10 @@ def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Mask of the device work launched before the recording; meaningful only for work without a launch."""
+    """Returns a mask of the device work launched before the recording.
+
+    Valid only for work without a recorded launch.
+    """
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
     numbered = trace.correlation > 0
@@ -95,14 +98,14 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
 
 
 def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
-    """Returns the summed durations of these device rows by reason, in nanoseconds."""
+    """Returns the summed durations of these device rows by reason."""
     totals = np.zeros(len(Reason), np.int64)
     np.add.at(totals, unattributed_reasons(trace, rows), trace.dur_ns[rows])
     return {reason: int(totals[reason]) for reason in Reason}
 
 
 def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
-    """Returns the breakdown of device time without an operator by reason, largest first."""
+    """Returns a breakdown by reason of the device time without an operator, largest first."""
     order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
     slices = []
     for reason in order:
@@ -113,7 +116,10 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
-    """Returns the table of these device rows, grouped by name, reason, and the phase, module and line of the launch."""
+    """Returns a table of these device rows.
+
+    They are grouped by name and reason, and by phase, module and line of the launch.
+    """
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],
@@ -150,7 +156,7 @@ def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
 
 
 def module_around(trace: TraceTable, launch: Int32) -> Int32:
-    """Returns the name (string id) of the innermost module call enclosing each launch (-1 = none)."""
+    """Returns the name (string id) of the innermost module call around each launch (-1 = none)."""
     around = np.where(launch == MISSING, MISSING, trace.python_parent[launch])
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE

@@ -40,43 +40,40 @@ _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 class _Found(msgspec.Struct, frozen=True, eq=False):
     ranges: Ranges
     first: Bool
-    """Mask over ``recorded_launches``: launches whose delayed work proves unrecorded work."""
+    """Mask of the ``recorded_launches`` whose work is delayed by unrecorded work and thereby proves it."""
 
 
 @cached_by_argument
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns the time ranges during which a device runs unrecorded work; ``device`` is an index into
-    ``trace.devices``.
+    """Returns the time ranges in which a device runs unrecorded work, without overlap with recorded work.
+    ``device`` is an index into ``trace.devices``.
 
-    Such work is inferred from delays that recorded work does not explain. In one case, the first recorded kernel of
-    a stream starts much later than usual after its launch, while the device starts nothing else. In the other case,
-    the host waits for the device before it launches anything. All launches after the start of the recording are
-    recorded, so older work caused the delay. The ranges contain no recorded work.
+    Unrecorded work is inferred from delays that recorded work does not explain. Either the first kernel of a stream
+    starts much later after its launch than usual, although the device starts nothing else. Or the host waits for
+    the device before it launches anything. Work launched before the recording must have caused these delays.
     """
     return _found(trace, device).ranges
 
 
 @cached_by_argument
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the time ranges during which each device runs recorded or unrecorded work. The rest is idle time.
+    """Returns the time ranges in which each device runs recorded or unrecorded work. All other time is idle time.
 
-    Keys are the same as for ``device_busy``.
+    The keys are the same as in ``device_busy``.
     """
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
 @cached_by_argument
 def any_unrecorded(trace: TraceTable) -> Ranges:
-    """Returns the time ranges during which some device runs unrecorded work and no device runs recorded work."""
+    """Returns the time ranges in which at least one device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 
 
 @cached_by_argument
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
-    """Returns, for each of the ``recorded_launches``, whether its work waits for unrecorded work."""
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
+    """Returns whether the work of each of the ``recorded_launches`` waits for unrecorded work."""
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     from tb_plugin.analysis.recorded_launches import usual_latency_ns
@@ -143,9 +140,9 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """Ranges of unrecorded work that the host waited for before the first recorded launch.
+    """Returns the time ranges of unrecorded work for which the host waits before the first recorded launch.
 
-    They start with the recording and end with the wait.
+    A range starts with the recording and ends with the wait.
     """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
@@ -160,7 +157,10 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Whether the program initializes the driver or allocates memory in each interval. If so, it has just started."""
+    """Returns whether the program initializes the driver or allocates memory in each interval.
+
+    The program has then just started.
+    """
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -168,9 +168,9 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 
 
 def _recording_began(trace: TraceTable) -> Int64:
-    """Times at which the recording started, or resumed after a pause.
+    """Returns the times at which the recording started or resumed after a pause.
 
-    The profiler numbers every step, so a gap in the numbers is a pause.
+    The profiler numbers all steps, including those that are not recorded. Missing numbers therefore show a pause.
     """
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
@@ -184,9 +184,9 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Whether each device event starts when earlier work of its thread on another device ends.
+    """Returns whether each device event starts when earlier work of its thread on another device ends.
 
-    It then waited for that work.
+    The event then waited for that work.
     """
     from tb_plugin.analysis.recorded_launches import recorded_launches
 
@@ -209,9 +209,7 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Rows of the calls in ``wanted`` on threads that launch on this device only."""
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
+    """Returns the rows of the calls in ``wanted`` that are made by threads launching on this device only."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -226,7 +224,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Whether the host waited in each interval until the device had no work left."""
+    """Returns whether the host waited in each interval until the device had no more work."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -234,7 +232,10 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Start of each interval, or of its first launch without recorded work."""
+    """Returns the start of each interval.
+
+    If the interval contains launches without recorded work, returns the start of the first of them.
+    """
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)

@@ -23,7 +23,7 @@ CLUSTER = "tb_plugin.model.cluster:Cluster"
 
 
 class ViewText(NamedTuple):
-    """Markdown about a view for docs/reference/http.md, for the parts that cannot be generated."""
+    """Markdown texts about a view for docs/reference/http.md, for the parts that cannot be generated."""
 
     parameters: str = ""
     payloads: str = ""
@@ -38,11 +38,11 @@ def _applies(model: Any) -> Missing | None:
 
 
 class ViewEntry:
-    """A view as declared by its folder: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
+    """Declaration of a view: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 
-    The entry is an ``Analysis`` that imports the class in ``views/<id>/view.py`` on first use. ``order`` is the
+    The entry is an ``Analysis``. On first use, it imports the class in ``views/<id>/view.py``. ``order`` is the
     position in the navigation. ``model`` is the class name of the model. ``missing`` returns why the view does not
-    apply; by default it always applies. ``http`` is the documentation.
+    apply to a profile; by default, the view always applies. ``http`` contains the documentation.
     """
 
     def __init__(
@@ -74,12 +74,11 @@ class ViewEntry:
 
     @property
     def model(self) -> type[Any]:
-        """Returns the class of the view's model."""
         return load_class(self.model_name)
 
     @cached_property
     def view(self) -> Analysis[Any]:
-        """Returns the view, and imports its code on first use."""
+        """Imports the view's code on first use, and returns the view."""
         if self.implementation is None:
             import_module(f"{self._module}.view")
         assert self.implementation is not None
@@ -87,22 +86,18 @@ class ViewEntry:
         return made
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return self.view.part_key(params)
 
     def part(self, model: Any, params: Params, /) -> Part:
-        """Computes all numbers of one profile. Raises BadRequest for unknown steps."""
         return self.view.part(model, params)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view, or one page of the table that ``params`` names."""
         return self.view.answer(parts, params)
 
 
 class DeclaredView:
-    """Base class of views that takes the declared properties from the entry.
-
-    Used as ``class Kernels(DeclaredView, entry=VIEW)``.
+    """Base class of views that get their declared properties from the entry, as in ``class Kernels(DeclaredView,
+    entry=VIEW)``.
     """
 
     entry: ViewEntry
@@ -121,20 +116,18 @@ class DeclaredView:
 
     @property
     def model(self) -> type[Any]:
-        """Returns the class of the view's model."""
         return self.entry.model
 
     def missing(self, model: Any, /) -> Missing | None:
-        """Returns why the view does not apply to a profile; None if it does."""
         return self.entry.missing(model)
 
 
 def model_name(analysis: Analysis[Any]) -> str:
-    """Returns the class name of a view's model, without importing it."""
+    """Returns the class name of a view's model. Does not import the class."""
     return analysis.model_name if isinstance(analysis, ViewEntry) else name_of(analysis.model)
 
 
 def joining(analysis: Analysis[Any]) -> Joining | None:
-    """Returns the view if it merges the parts of all workers; else None."""
+    """Returns the view if it merges the parts of all workers, otherwise None."""
     view = analysis.view if isinstance(analysis, ViewEntry) else analysis
     return view if isinstance(view, Joining) else None

@@ -1,7 +1,7 @@
 """The command ``torch-trace``.
 
-Numbers go to stdout, progress to stderr. ``--help`` must not import numpy or pyarrow, so each command is imported
-when it runs and the option choices are listed here.
+Results go to stdout and progress to stderr. ``--help`` must not import numpy or pyarrow. Each command is therefore
+imported when it runs, and option choices are repeated in this module.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FORMATS = ("folded", "speedscope")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code (see README).
+    """Runs the command and returns the exit code (see README).
 
-    Without ``argv`` it may change the global state of the process.
+    If ``argv`` is None, may change the global state of the process.
     """
     arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
@@ -73,24 +73,29 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(prog="torch-trace", description="Show where a PyTorch training run spends its time.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (what, add_options) in _COMMANDS.items():
-        command = commands.add_parser(name, help=what)
-        if name in argv:  # other options are not needed
-            add_options(command)
+    _add_report(commands.add_parser("report", help="print metrics and findings of profiles"))
+    _add_diff(commands.add_parser("diff", help="compare two profiles; fail if a change exceeds a limit"))
+    _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
+    _add_summarize(
+        commands.add_parser(
+            "summarize", help="compute rank summaries, so that the Distributed view need not read the traces"
+        )
+    )
+    _add_doctor(commands.add_parser("doctor", help="list which files were found or skipped, and why"))
     return parser
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
     parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
-    parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
+    parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
     parser.add_argument(
         "--pattern",
         default="",
-        help="RE2 pattern; names that differ only in matching parts are one phase (default \\d+)",
+        help="RE2 pattern; names form one phase if they differ only in text that matches (default \\d+)",
     )
     parser.add_argument(
         "--window",
@@ -104,7 +109,9 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
     for path, side, prefix in (("base", "baseline", "base-"), ("exp", "experiment", "")):
-        parser.add_argument(path, metavar=path.upper(), help=f"the {side}: a trace file, a log directory, or a URL")
+        parser.add_argument(
+            path, metavar=path.upper(), help=f"the {side}: a trace file or a log directory, as a path or URL"
+        )
         for name in ("run", "worker", "span"):
             parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, if it has several")
         parser.add_argument(
@@ -128,15 +135,15 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
     for name in ("run", "worker", "span"):
-        parser.add_argument(f"--{name}", help=f"which {name}, if there are several")
+        parser.add_argument(f"--{name}", help=f"{name} to export, if there are several")
     parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
-    parser.add_argument("--phase", default="", help="only this phase (a name from the view phases)")
+    parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
     parser.add_argument(
         "--pattern",
         default="",
-        help="RE2 pattern; names that differ only in matching parts are one phase (default \\d+)",
+        help="RE2 pattern; names form one phase if they differ only in text that matches (default \\d+)",
     )
     parser.add_argument(
         "--window",
@@ -174,7 +181,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_summarize(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a log directory, a trace file, or a URL of one")
+    parser.add_argument("path", metavar="PATH", help="a log directory or a trace file, as a path or URL")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument(
@@ -201,7 +208,7 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
+    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
     parser.set_defaults(command="doctor")
 
 
@@ -210,8 +217,8 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
         f"--{prefix}capture",
         default="",
         metavar="TRACE",
-        help=f"recording of the graph captures{whose}: RUN/WORKER/SPAN in the log directory, a path, a URL, or none "
-        "(default: the recording next to the trace, if PATH is a directory)",
+        help=f"captures of the CUDA graphs{whose}: RUN/WORKER/SPAN in the log directory, a path, a URL, or none "
+        "(default: captures in the folder of the trace, if PATH is a directory)",
     )
 
 

@@ -1,6 +1,6 @@
 """Text tables that fit a given width.
 
-Long names are shortened in the middle. If that is not enough, the last columns are dropped.
+Long names are shortened in the middle. If the table is still too wide, the last columns are dropped.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ _MIN_CELLS = {"name": 12, "prose": 24}
 _MIN_NAME_CELLS = 32
 
 
-class Heading(msgspec.Struct, frozen=True):
-    """Title of a column, and how its texts are shortened."""
+@dataclass(frozen=True)
+class Heading:
+    """Title of a column, and the way its cells are shortened."""
 
     title: str
     kind: Kind = "name"
 
 
-class Fitted(msgspec.Struct, frozen=True):
-    """Lines of a table, heading first, and the titles of dropped columns."""
+@dataclass(frozen=True)
+class Fitted:
+    """Lines of a table, starting with the heading, and the titles of dropped columns."""
 
     heading: list[str]
     lines: list[str]
@@ -44,9 +46,9 @@ class Fitted(msgspec.Struct, frozen=True):
 def fit_table(
     headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)
 ) -> Fitted:
-    """Formats a table in at most ``width`` characters.
+    """Formats a table that is at most ``width`` characters wide.
 
-    Columns are dropped from the right, except those whose index is in ``keep``.
+    Drops columns from the right if necessary, except columns whose index is in ``keep``.
     """
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     shown = list(range(len(headings)))
@@ -66,9 +68,9 @@ def fit_table(
 
 
 def elide_texts(texts: Sequence[str], width: int) -> list[str]:
-    """Shortens texts to ``width`` characters. Different texts stay different if possible.
+    """Shortens texts to at most ``width`` characters. If possible, different texts stay different.
 
-    A Python frame loses its outer directories first, then its function name.
+    For a Python frame, shortens the directories first, then the function name.
     """
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
@@ -120,7 +122,7 @@ def _without_middle(text: str, width: int) -> str:
 
 
 def size_of(text: str) -> int:
-    """Returns the width of a text in terminal cells: two for a wide character, zero for a combining one."""
+    """Returns the width of a text in terminal cells. A wide character has two cells, a combining character has none."""
     if text.isascii():
         return len(text)
     return sum(_size(char) for char in text)

@@ -1,4 +1,4 @@
-"""``torch-trace diff``: comparison of two profiles, with CI gates."""
+"""``torch-trace diff``: comparison of two profiles, and limits for CI."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ _SIDES = ("baseline", "experiment")
 _TEXT_LEVELS = 2
 
 
-class _Pair(msgspec.Struct, frozen=True):
-    """A baseline and an experiment, both loaded."""
+@dataclass(frozen=True)
+class _Pair:
+    """A loaded baseline and a loaded experiment."""
 
     workspace: Workspace
     base: Entry
@@ -50,7 +51,7 @@ class _Pair(msgspec.Struct, frozen=True):
     exp_capture: str
     per: str
     view_id: str
-    """Comparison view for the model of the profiles."""
+    """Id of the comparison view for this model."""
 
     @property
     def places(self) -> tuple[Place, Place]:
@@ -68,7 +69,7 @@ class _Pair(msgspec.Struct, frozen=True):
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
-        """Returns the comparison with at most ``limit`` rows per table."""
+        """Returns the comparison. Each table has at most ``limit`` rows."""
         params = self.params(limit=limit, measure=measure)
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
@@ -81,7 +82,7 @@ class _Pair(msgspec.Struct, frozen=True):
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
-        """Returns the numbers of both profiles over their selected steps, as in ``torch-trace report``."""
+        """Returns facts and tables of both profiles for their selected steps, as in ``torch-trace report``."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
         base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
@@ -125,7 +126,7 @@ def diff(arguments: argparse.Namespace) -> int:
 
 
 def _view(base: Entry, exp: Entry) -> str:
-    """Returns the comparison view. Raises BadRequest if the models differ or have no such view."""
+    """Returns the id of the comparison view. Raises BadRequest if the models differ or have no comparison view."""
     one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
     if one is not other:
         what = f"The baseline is {one.noun}, but the experiment is {other.noun}."
@@ -134,12 +135,14 @@ def _view(base: Entry, exp: Entry) -> str:
         if analysis.scope == "pair":
             return analysis.id
     raise BadRequest(
-        f"Profiles of this kind ({one.noun}) cannot be compared.", exp.files.url, "Run torch-trace report on each."
+        f"Profiles of this kind ({one.noun}) cannot be compared.",
+        exp.files.url,
+        "Run torch-trace report for each profile.",
     )
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
-    """Returns the profile of one side. Raises NotFoundError, and BadRequest if several match."""
+    """Returns the baseline or the experiment. Raises NotFoundError, and BadRequest if several profiles match."""
     title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.files.root is root]
@@ -152,7 +155,7 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
         option = f"--base-{which}" if side == 0 else f"--{which}"
         listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         if value is not None and value not in names:
-            raise BadRequest(f"The {title} has no {which} {value}.", option, f"There are: {listed}.")
+            raise BadRequest(f"The {title} has no {which} {value}.", option, f"Available: {listed}.")
         if value is None and len(names) > 1:
             raise BadRequest(f"The {title} has {len(names)} {which}s.", path, f"Choose one with {option}: {listed}.")
         entries = [entry for entry in entries if value in (None, _name(entry, which))]

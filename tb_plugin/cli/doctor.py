@@ -1,4 +1,4 @@
-"""``torch-trace doctor``: which files were found or skipped, and why."""
+"""``torch-trace doctor``: found and skipped files, with reasons."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def doctor(arguments: argparse.Namespace) -> int:
         known = {path for path, _ in rows}
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
         if rows:
-            printer.heading("Not taken", 2)
+            printer.heading("Unreadable and skipped files", 2)
             printer.line(_not_taken(len(entries), readable, len(rows)))
             for path, reason in rows:
                 printer.line(f"{path}: {reason}")

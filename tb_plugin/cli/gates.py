@@ -1,4 +1,4 @@
-"""CI gates for ``torch-trace diff --fail-on``."""
+"""Limits for ``torch-trace diff --fail-on``, used in CI."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ _UNITS = {
 }  # fmt: skip
 
 
-class Gate(msgspec.Struct, frozen=True):
-    """A limit on the change of a fact. It fails above (``>``) or below (``<``) the limit."""
+@dataclass(frozen=True)
+class Gate:
+    """A limit for the change of a fact. The gate fails above the limit (``>``) or below the limit (``<``)."""
 
     text: str
     fact: str
     above: bool
     limit: Fraction
-    """In the unit of the fact; if ``relative``, a fraction of the baseline."""
+    """Limit in the unit of the fact. If ``relative``, a fraction of the baseline."""
     relative: bool
 
 
 class Verdict(msgspec.Struct, frozen=True):
     """The result of a gate.
 
-    ``change`` is a fraction of the baseline for relative gates; None if it does not fit a float.
+    For a relative gate, ``change`` is a fraction of the baseline. ``change`` is None if it does not fit a float.
     """
 
     gate: Gate
@@ -45,7 +46,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def parse_gate(text: str) -> Gate:
-    """Parses a gate. Raises BadRequest if the syntax or the unit is invalid."""
+    """Parses a gate. Raises BadRequest if its syntax or unit is invalid."""
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
@@ -66,7 +67,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
-    """Evaluates a gate exactly, without rounding. Raises BadRequest if a profile lacks the fact."""
+    """Evaluates a gate with exact arithmetic. Raises BadRequest if a profile does not have the fact."""
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)
     if gate.relative:

@@ -31,11 +31,11 @@ _PROSE_CHARACTERS = 40
 
 
 class Printer(ABC):
-    """Prints payloads. Subclasses format headings, lines and tables."""
+    """Prints payloads. Subclasses print headings, lines and tables."""
 
     @abstractmethod
     def heading(self, text: str, level: int) -> None:
-        """Prints a heading. Level 1 is a profile, 2 a view, 3 a payload."""
+        """Prints a heading. Level 1 is a profile, level 2 a view, level 3 a payload."""
 
     @abstractmethod
     def line(self, text: str) -> None:
@@ -47,11 +47,11 @@ class Printer(ABC):
     ) -> None:
         """Prints a table. Columns whose index is in ``keep`` are never dropped.
 
-        ``more`` says where to find dropped columns.
+        ``more`` tells the user where to find the dropped columns.
         """
 
     def view(self, view: View, remark: str = "") -> None:
-        """Prints ``remark``, then all payloads of a view that have a text form."""
+        """Prints ``remark``, then each payload of a view that can be printed as text."""
         self.heading(view.title, 2)
         if remark:
             self.line(remark)
@@ -78,7 +78,7 @@ class Printer(ABC):
             isolated(title, partial(self.payload, payload), lambda failure: self.line(str(failure)))
 
     def payload(self, payload: Payload) -> None:
-        """Prints one payload. Series, trees and timelines are skipped, because tables have the same data."""
+        """Prints one payload. Skips series, trees and timelines, because tables contain the same data."""
         if isinstance(payload, Figures):
             self.heading(payload.title, 3)
             pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
@@ -137,7 +137,7 @@ class Printer(ABC):
 
 
 class TextPrinter(Printer):
-    """Prints text as wide as the terminal, COLUMNS, or 120 characters if stdout is no terminal."""
+    """Prints text as wide as the terminal or COLUMNS. If stdout is not a terminal, the width is 120 characters."""
 
     def heading(self, text: str, level: int) -> None:
         """Prints an empty line and a bold heading."""
@@ -145,13 +145,16 @@ class TextPrinter(Printer):
         print_line(text, bold=True)
 
     def line(self, text: str) -> None:
-        """Prints a line without wrapping it."""
+        """Prints a line that is not wrapped."""
         print_line(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table that fits the width. It shortens long names, then drops columns and lists their titles."""
+        """Prints a table that fits the width.
+
+        Shortens long names first. If necessary, drops columns and lists their titles.
+        """
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
         table = fit_table(headings, cells, room, keep)
@@ -160,7 +163,7 @@ class TextPrinter(Printer):
         for text in table.lines:
             print_line(text)
         if table.left_out:
-            print_line(f"Does not fit in {room} columns: {', '.join(table.left_out)}.{more}")
+            print_line(f"Columns that do not fit in {room} characters: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):
@@ -173,14 +176,14 @@ class MarkdownPrinter(Printer):
         print_line("")
 
     def line(self, text: str) -> None:
-        """Prints a separate paragraph."""
+        """Prints one paragraph."""
         print_line(_escaped(text))
         print_line("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table with all columns. Numbers are right-aligned."""
+        """Prints a table that has all columns. Numbers are right-aligned."""
         print_line("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
         print_line("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:

@@ -229,7 +229,7 @@ def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: a
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:
     why = registry.analysis_by_id(view).traits.phase_note if arguments.phase else ""
-    return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
+    return f"This view is not limited to the phase {arguments.phase}. {why}" if why else ""
 
 
 def _view_params(arguments: argparse.Namespace) -> Params:
@@ -246,7 +246,7 @@ def _check_views(wanted: list[str] | None) -> None:
     known = [a.id for a in registry.analyses() if a.traits.place != "detail" and a.scope != "pair"]
     for view in wanted or ():
         if view not in known:
-            raise BadRequest(f"There is no view {view}.", "--view", f"There are: {', '.join(known)}.")
+            raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
 
 
 def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:

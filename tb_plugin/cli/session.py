@@ -1,4 +1,4 @@
-"""Selection and loading of profiles, shared by all commands."""
+"""Selection and loading of profiles for all commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMED = 5
 
 
 class ProgressBar:
-    """A progress bar on stderr; hidden if stderr is no terminal."""
+    """A progress bar on stderr. It is hidden if stderr is not a terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -58,11 +58,11 @@ class ProgressBar:
 
     @property
     def is_visible(self) -> bool:
-        """Returns whether the bar is visible now."""
+        """Returns whether the bar is visible at present."""
         return self._progress is not None
 
     def update(self, fraction: float) -> None:
-        """Sets the progress to ``fraction`` (0..1)."""
+        """Sets the progress to ``fraction``, 0..1."""
         if self._progress is not None and self._progress.tasks:
             self._progress.update(self._progress.tasks[0].id, completed=fraction)
 
@@ -82,7 +82,7 @@ progress_bar = ProgressBar()
 def open_workspace(
     arguments: argparse.Namespace, window: str = ""
 ) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once and returns the workspace, the selected profiles, and failures.
+    """Scans the path once. Returns the workspace, the selected profiles, and the profiles that failed.
 
     ``window`` selects a window of each profile. Raises UserError.
     """
@@ -108,13 +108,13 @@ def open_workspace(
 
 
 def no_profiles_message() -> str:
-    """Returns the message for a path without profiles."""
+    """Returns the message for a path that contains no profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
 
 def scan_path(path: str) -> ProfileCatalog:
-    """Scans a path and returns its profiles. Raises UserError."""
+    """Scans a path and returns its catalog. Raises UserError."""
     if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
         raise NotFoundError("The path is not valid UTF-8.", readable, "Rename the file or folder.")
     catalog = open_catalog([("", path)])
@@ -125,7 +125,7 @@ def scan_path(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Returns the worker processes for a number of profiles; for one profile, only this process."""
+    """Returns the workers for a number of profiles. A single profile is processed in this process."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -133,9 +133,9 @@ def workers_for(profiles: int) -> Workers:
 
 
 def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
-    """Loads profiles before one is selected, because the ranks of a merged file are unknown until it is read.
+    """Loads profiles before one of them is selected, because the ranks of a merged file are unknown until then.
 
-    Failures are reported later, when the profiles are requested.
+    Errors are reported later, when a profile is requested.
     """
     for entry in entries:
         workspace.profile(place_of(entry))
@@ -147,9 +147,9 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
 def load_all(
     workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
 ) -> Iterator[Entry]:
-    """Loads profiles in parallel and yields them in order. Failures are appended to ``failed`` and ``errors``.
+    """Loads profiles in parallel and yields them in order. Adds errors to ``failed`` and ``errors``.
 
-    In ``entries``, a merged file is replaced by its ranks.
+    Replaces each merged file in ``entries`` by its ranks.
     """
     if len(entries) > 1:
         for entry in entries:
@@ -172,20 +172,20 @@ def load_all(
 
 
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
-    """Records that a profile failed, and why."""
+    """Adds a failed profile and its error to ``failed`` and ``errors``."""
     reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
     _keep(entry.files.url, reason, error, failed, errors)
 
 
 def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:
-    """Records the parts of a profile that failed, taken from its notices about the data."""
+    """Adds the failed parts of a profile to ``failed``. The data notices of the profile name these parts."""
     failed += ({"path": path, "reason": f"{each.text} {each.todo}"} for each in notices if each.rule == FAILED)
 
 
 def keep_failure_of_group(
     title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
 ) -> None:
-    """Records that a view of all workers failed, and why."""
+    """Adds a failed view of all workers and its error to ``failed`` and ``errors``."""
     reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
     _keep(f"{place.run} / all workers / span {place.span}", reason, error, failed, errors)
 
@@ -199,28 +199,31 @@ def _keep(
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:
-    """Returns the request parameters of a profile with its captures."""
+    """Returns the request parameters that select a profile and its captures."""
     return Place(*entry.key, entry.window, capture)
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns lines about the capture of a loaded profile; empty if it has none or replays no graph."""
+    """Returns lines about the captures of a loaded profile.
+
+    Empty if the profile has no captures or replays no graph.
+    """
     if info is None:
         return []
     lines = []
     if info.own:
         lines.append("capture: in this trace")
     if info.names:
-        lines.append(f"capture: {_few(info.names)}{' (next to the trace)' if info.how == 'beside' else ''}")
+        lines.append(f"capture: {_few(info.names)}{' (in the folder of the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:
-        lines.append(f"capture: none; available next to the trace, for {option}: {_few(info.beside)}")
+        lines.append(f"capture: none; possible captures in the folder of the trace, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines
 
 
 def capture_message(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
-    """Returns lines about the capture of a requested profile, and why it does not cover all graphs."""
+    """Returns lines about the captures of a profile, and the reason why they do not cover all graphs."""
     info = workspace.profile(place, start=False).capture
     lines = capture_lines(info, option)
     if info is not None and info.names:

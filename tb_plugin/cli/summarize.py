@@ -80,10 +80,10 @@ def summarize(arguments: argparse.Namespace) -> int:
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Merges the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
+    """Merges the ranks of each run into the cache, for TensorBoard on this machine. Prints the findings.
 
-    Runs are identified by their paths in ``summaries``, because their names may differ from those of the traces. A
-    run is skipped if any of its traces would have to be read. Raises TorchTraceError.
+    A run is identified by its paths in ``summaries``, because its name may differ from that of the traces. A run is
+    skipped if a trace would have to be read. Raises TorchTraceError.
     """
     store = open_store()
     if store.is_private:  # it is deleted when this process ends
@@ -123,7 +123,9 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     )
     if arguments.scheduler:
         if arguments.workers is not None:
-            raise BadRequest("A scheduler has its own workers.", "--workers", "Use one of the two options only.")
+            raise BadRequest(
+                "A Dask scheduler has its own workers.", "--workers", "Use either --scheduler or --workers."
+            )
         return Scheduler(arguments.scheduler, *files)
     return dask_cluster.from_environment() if arguments.workers is None else None
 
@@ -156,7 +158,7 @@ def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
 
 
 def _summaries(to: str) -> dict[str, StoredFile]:
-    """Returns the existing summaries by main file of the trace. Raises StorageError."""
+    """Returns the existing summaries, by the main file of each trace. Raises StorageError."""
     try:
         files = Folder(to).list().files
     except NotFoundError:  # the directory is created later

@@ -1,6 +1,6 @@
 """Terminal output that escapes untrusted text.
 
-Control characters could rewrite the screen; bidirectional marks could reverse text.
+Control characters in a text could rewrite the screen. Bidirectional marks could reverse the text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def complain_of_bug(error: BaseException) -> None:
 
 
 def write_json(document: object) -> None:
-    r"""Writes a document to stdout as one line of JSON. Unsafe characters become ``\uXXXX``."""
+    r"""Writes a document as one line of JSON to stdout. Unsafe characters become ``\uXXXX``."""
     text = msgspec.json.encode(document).decode()
     data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
     sys.stdout.flush()
@@ -67,7 +67,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def width() -> int:
-    """Returns the width for tables in characters: COLUMNS, the terminal width, or PIPED_WIDTH."""
+    """Returns the table width in characters: COLUMNS, the terminal width, or PIPED_WIDTH."""
     wished = os.environ.get("COLUMNS", "")
     if wished.isdecimal() and wished.isascii() and 0 < len(wished) < 6 and int(wished) > 0:
         return int(wished)
@@ -95,7 +95,7 @@ class _Lines(logging.Formatter):
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Shows warnings of this package on stderr during a ``with`` block."""
+    """Shows warnings of this package on stderr during the ``with`` block."""
     log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Lines())

@@ -20,7 +20,10 @@ from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 
 class _AnyOf:
-    """Searches for several patterns, compiled on first use because most traces use few of them."""
+    """Searches a text for any of several regexes.
+
+    They are compiled on first use, because most traces need few of them.
+    """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
@@ -63,17 +66,17 @@ _OVERLOAD = re.compile(r"\.\w+$")
 
 
 def kind_of(category: str) -> EventKind:
-    """Returns the event kind of a category in any case, UNKNOWN if no family lists it."""
+    """Returns the event kind of a category (case-insensitive), UNKNOWN if no family defines the category."""
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
 
 
 def needs_name(category: str) -> bool:
-    """Returns whether the event kind depends on the name as well as the category."""
+    """Returns whether events of this category differ in kind, so that their names are needed too."""
     return category.lower() in _BY_NAME
 
 
 def kind_of_event(category: str, name: str) -> EventKind:
-    """Returns the event kind by name if ``needs_name(category)``, else by category."""
+    """Returns the event kind, by name if ``needs_name(category)``, otherwise by category."""
     name = name[:_MAX_NAME_CHARS]
     for pattern, kind in _BY_NAME.get(category.lower(), ()):
         if pattern.search(name):
@@ -82,17 +85,17 @@ def kind_of_event(category: str, name: str) -> EventKind:
 
 
 def is_collective_kernel(name: str) -> bool:
-    """Returns whether a device kernel of this name communicates."""
+    """Returns whether a device kernel with this name is a communication kernel."""
     return _COLLECTIVE_KERNEL.search(name[:_MAX_NAME_CHARS]) is not None
 
 
 def is_collective_operator(name: str) -> bool:
-    """Returns whether a host operator or annotation of this name is a collective."""
+    """Returns whether a host operator or annotation with this name is a collective."""
     return _COLLECTIVE_OPERATOR.search(name[:_MAX_NAME_CHARS]) is not None
 
 
 def matrix_use(name: str) -> MatrixUse:
-    """Returns whether a kernel of this name uses matrix units, UNKNOWN if the name does not show it."""
+    """Returns whether a kernel with this name uses matrix units, UNKNOWN if the name does not show this."""
     name = name[:_MAX_NAME_CHARS]
     if _MATRIX_KERNEL.search(name):
         return MatrixUse.YES
@@ -102,12 +105,12 @@ def matrix_use(name: str) -> MatrixUse:
 
 
 def role_of_call(name: str) -> CallRole:
-    """Returns the role of a runtime or driver call, OTHER if no family lists it."""
+    """Returns the role of a runtime or driver call, OTHER if no family defines one."""
     return next((role for role, pattern in _CALLS if pattern.search(name[:_MAX_NAME_CHARS])), CallRole.OTHER)
 
 
 def is_matrix_eligible(name: str) -> bool:
-    """Returns whether a host operator may use matrix units; the name may include an overload."""
+    """Returns whether a host operator could use matrix units. The name may include an overload."""
     return name in _MATRIX_OPERATORS or _OVERLOAD.sub("", name) in _MATRIX_OPERATORS
 
 
@@ -118,7 +121,7 @@ def unit_of_counter(name: str) -> str:
 
 
 def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFamily | None:
-    """Returns the family with the strongest claim to a device, None without a claim."""
+    """Returns the family with the highest ``claims`` for a device, None if all are 0."""
     claim, family = max(((family.claims(properties, metadata_keys), family) for family in DEVICES), key=lambda x: x[0])
     return family if claim else None
 
@@ -129,10 +132,11 @@ def describe_all(
     allocating: Collection[int],
     metadata_keys: frozenset[str],
 ) -> tuple[DeviceInfo, ...]:
-    """Returns the devices of the rows in the order of ``row_devices``, then devices that are only listed.
+    """Returns descriptions of the devices in ``row_devices``, followed by all other devices in ``listed``.
 
-    ``listed`` has ``deviceProperties`` by id. ``allocating`` has the device numbers of allocator events. If rows
-    number devices differently, devices are matched by order. This requires equal counts.
+    ``listed`` contains ``deviceProperties`` by device id. ``allocating`` contains the device numbers of allocator
+    events. On ROCm, events and ``deviceProperties`` may number the devices differently. Devices are then matched in
+    ascending order, if their counts are equal.
     """
     families = [family_of(properties, metadata_keys) for properties in (*listed.values(), {})]
     by_node = any(family is not None and family.rows_by_node for family in families)
@@ -151,14 +155,14 @@ def describe_all(
 
 
 def _by_order(row_devices: Sequence[str], ordinals: Sequence[int]) -> dict[str, int]:
-    """Framework device number of each device in the rows; empty if the counts differ."""
+    """Returns the framework's number of each device in ``row_devices``; empty if the counts differ."""
     if len(row_devices) != len(ordinals) or not all(device.isdecimal() for device in row_devices):
         return {}
     return dict(zip(sorted(row_devices, key=int), ordinals, strict=True))
 
 
 def _common(listed: Mapping[str, Properties]) -> Properties:
-    """Properties shared by all listed devices; empty if they differ in more than identity."""
+    """Properties that all listed devices share; empty if the devices differ in anything except ids."""
     plain = [{key: value for key, value in item.items() if key not in _IDENTITY} for item in listed.values()]
     return plain[0] if plain and all(item == plain[0] for item in plain) else {}
 
@@ -166,7 +170,7 @@ def _common(listed: Mapping[str, Properties]) -> Properties:
 def describe(
     device_id: str, properties: Properties, metadata_keys: frozenset[str], ordinal: int | None = None
 ) -> DeviceInfo:
-    """Returns the description of one device. ``properties`` is empty if the trace lists none for it."""
+    """Returns the description of one device. ``properties`` is empty if the trace has none for this device."""
     family = family_of(properties, metadata_keys)
     major, minor = _integer(properties, "computeMajor"), _integer(properties, "computeMinor")
     has_capability = family is not None and family.has_capability and major is not None

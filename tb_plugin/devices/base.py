@@ -15,49 +15,50 @@ Properties = Mapping[str, Any]  # one item of a trace's ``deviceProperties``
 
 
 def says_nothing(properties: Properties) -> bool | None:
-    """Returns None: traces of this family do not show whether a device has matrix units."""
+    """Returns None, because traces of this family do not show whether a device has matrix units."""
     return None
 
 
 def no_precisions(properties: Properties) -> tuple[str, ...]:
-    """Returns (): traces of this family do not show the supported number formats."""
+    """Returns (), because traces of this family do not show the supported number formats."""
     return ()
 
 
 def no_backend(properties: Properties) -> str:
-    """Returns "": the family has no known process group backend."""
+    """Returns "", because no process group backend is known for this family."""
     return ""
 
 
-class DeviceFamily(msgspec.Struct, frozen=True):
-    """Names and patterns of one vendor. Regexes are case-sensitive and may match anywhere in a name."""
+@dataclass(frozen=True)
+class DeviceFamily:
+    """Names and regexes for the devices of one vendor. Regexes are case-sensitive and match any part of a name."""
 
     id: str
     word: str = "GPU"  # name of its devices; "Device" if there is no common one
-    categories: Mapping[str, EventKind] = msgspec.field(default_factory=dict)
-    """Event kinds by lower-case category, for all profiler versions."""
-    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = msgspec.field(default_factory=dict)
-    """For categories with several event kinds: name regexes and their kinds."""
+    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    """Event kinds by lower-case category. Covers all profiler versions."""
+    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)
+    """Name regexes with event kinds, for categories that contain several event kinds."""
     lanes_by_stream: frozenset[str] = frozenset()
-    """Categories whose events are placed on the stream in their arguments instead of the thread."""
+    """Categories of events that are shown on the stream in their arguments instead of on their thread."""
     collective_kernels: tuple[str, ...] = ()
-    """Regexes for device kernels that communicate."""
+    """Regexes for communication kernels."""
     collective_operators: tuple[str, ...] = ()
     """Regexes for host operators and annotations that are collectives."""
     calls: Mapping[CallRole, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Regexes for runtime and driver calls, by role."""
     counter_units: tuple[tuple[str, str], ...] = ()
-    """Regexes for hardware counters and their units; the first match wins."""
+    """Regexes for hardware counters, with their units. The first matching regex applies."""
     collective_backend: Callable[[Properties], str] = no_backend
-    """Process group backend for a device, "" if unknown."""
+    """Returns the process group backend for a device, "" if unknown."""
     matrix_kernels: tuple[str, ...] = ()
-    """Regexes for kernels on matrix units. They take precedence over ``plain_kernels``."""
+    """Regexes for kernels that use matrix units. They take precedence over ``plain_kernels``."""
     matrix_kernels_by_type: tuple[str, ...] = ()
-    """Regexes for kernels that use matrix units except for float32; the name does not show the type."""
+    """Regexes for kernels that use matrix units for all types except float32. Their names do not show the type."""
     plain_kernels: tuple[str, ...] = ()
-    """Regexes for kernels without matrix units. Kernels that match neither list are unknown."""
+    """Regexes for kernels that do not use matrix units. For kernels that match no list, this is unknown."""
     matrix_operators: frozenset[str] = frozenset()
-    """Host operators that may use matrix units."""
+    """Host operators that could use matrix units."""
     device_names: str = ""  # regular expression for the ``name`` of a device, any case
     property_keys: frozenset[str] = frozenset()  # keys of ``deviceProperties`` that only this family writes
     metadata_keys: tuple[str, ...] = ()  # prefixes of top-level trace keys that only this family writes
@@ -67,14 +68,16 @@ class DeviceFamily(msgspec.Struct, frozen=True):
     matrix_unit: str = ""  # the vendor's word, plural
     multiprocessor: str = ""  # the vendor's word for the unit that runs a block of threads
     rows_by_node: bool = False
-    """Rows number devices among all agents of the machine, including CPUs, unlike the framework."""
+    """Whether trace events number devices by agent of the machine, including CPUs. The framework does not."""
     facts: DeviceFacts | None = None
-    """Additional kernel and core data in the vendor's profiles."""
+    """Kernel and core data that only this vendor's profiles contain."""
     has_capability: bool = False
-    """Whether computeMajor and computeMinor are an NVIDIA compute capability."""
+    """Whether ``computeMajor`` and ``computeMinor`` give an NVIDIA compute capability."""
 
     def claims(self, properties: Properties, metadata_keys: frozenset[str]) -> int:
-        """Returns the strength of the claim: 3 by device name, 2 by device keys, 1 by trace keys, 0 for none."""
+        """Returns how clearly a device belongs to this family: 3 by its name, 2 by its property keys, 1 by the
+        trace's metadata keys, 0 not at all.
+        """
         name = str(properties.get("name", ""))
         if self.device_names and re.search(self.device_names, name, re.IGNORECASE):
             return 3

@@ -1,6 +1,6 @@
 """Kernel classes by name, with built-in and user rules.
 
-All regexes run in RE2 (pyarrow), in time linear in the text.
+All regexes run in RE2 (pyarrow), which takes linear time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _CLASSES = {each.name.lower(): each for each in KernelClass}
 Int64 = npt.NDArray[np.int64]
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """Assigns a class to all names that match a regex."""
+@dataclass(frozen=True)
+class Rule:
+    """Assigns a kernel class to all names that match a regex."""
 
     kernel_class: KernelClass
     regex: str
@@ -56,7 +57,7 @@ def _ours() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 
 def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Returns the rules of the user's file, and its problems with line numbers."""
+    """Returns the rules in the user's file and the problems found in the file, with line numbers."""
     if file.problem:
         return (), (file.problem,)
     return parse_rules(file.text, is_own=True)
@@ -64,7 +65,10 @@ def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 @cache
 def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Returns the rules in lines ``class = regex``, and the problems of other lines. Lines with ``#`` are comments."""
+    """Parses lines of the form ``class = regex``.
+
+    Returns the rules and the problems of invalid lines. Lines that start with ``#`` are ignored.
+    """
     rules: list[Rule] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -100,7 +104,7 @@ def _rule(line: str, number: int, is_own: bool) -> Rule | str:
 
 
 def regex_problem(regex: str) -> str:
-    """Returns the problem of a rule's regex, "" if it is valid. Built-in rules are checked by a test only."""
+    """Returns an error message for an invalid regex, "" for a valid one. Built-in rules are checked only by a test."""
     try:
         matches_empty = bool(_is_match(pa.array([""], pa.large_string()), regex)[0])
     except pa.ArrowInvalid as error:
@@ -114,7 +118,7 @@ def _is_match(names: pa.Array, regex: str) -> npt.NDArray[np.bool_]:
 
 
 def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
-    """Returns the index of the first matching rule per name, -1 = none."""
+    """Returns, for each name, the index of the first matching rule; -1 = none."""
     if len(names) > _MAX_CACHED_NAMES:
         return _searched(names, rules)
     cached = _cached_positions(tuple(rules))
@@ -129,7 +133,10 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
 
 @lru_cache(maxsize=8)
 def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """Cached results of these rules; compiling the regexes can take longer than reading a small trace."""
+    """Returns the cache of matches for these rules.
+
+    It exists because compiling the regexes can take longer than reading a small trace.
+    """
     return {}
 
 

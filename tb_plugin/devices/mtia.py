@@ -1,6 +1,6 @@
 """Meta's MTIA.
 
-Events come from a plugin outside Kineto, with one category for all device work. Not checked with a real trace.
+The events come from a plugin outside Kineto. All device work has the same category. Not checked with a real trace.
 """
 
 from __future__ import annotations

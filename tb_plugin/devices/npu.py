@@ -1,6 +1,6 @@
 """Huawei Ascend and Habana in Kineto traces.
 
-Ascend's own folders have a separate reader.
+A separate reader reads Ascend's profile folders.
 """
 
 from __future__ import annotations

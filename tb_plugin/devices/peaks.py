@@ -7,8 +7,9 @@ import re
 import msgspec
 
 
-class Peak(msgspec.Struct, frozen=True):
-    """Peak rates of one device model, for dense numbers (no sparsity)."""
+@dataclass(frozen=True)
+class Peak:
+    """Peak rates of one device model, for computation without sparsity."""
 
     pattern: str  # searched in the device's name, any case; the first match wins
     fp32: float  # TFLOP/s outside of matrix units
@@ -21,7 +22,7 @@ class Peak(msgspec.Struct, frozen=True):
 
     @property
     def flops(self) -> tuple[tuple[str, float], ...]:
-        """Returns operations per nanosecond by supported format."""
+        """Returns the peak operations per nanosecond of each supported number format."""
         every = (("fp32", self.fp32), ("tf32", self.tf32), ("fp16", self.fp16), ("fp8", self.fp8))
         return tuple((name, tera * 1e3) for name, tera in every if tera is not None)
 
@@ -48,5 +49,5 @@ PEAKS = (
 
 
 def peak_of(name: str) -> Peak | None:
-    """Returns the peak rates of a device by name, None if it is not listed."""
+    """Returns the peak rates of the device with this name, None if unknown."""
     return next((peak for peak in PEAKS if re.search(peak.pattern, name, re.IGNORECASE)), None)

@@ -1,7 +1,8 @@
 """Supported trace formats.
 
-Each format is a folder that declares itself in ``FORMATS``. ``READERS`` lists the declarations by ``order``; a file
-of uncertain format goes to the first reader that accepts it. Decoders are imported when a file is read.
+Each format is a folder that adds itself to ``FORMATS``. ``READERS`` contains these declarations, sorted by
+``order``. A file that could have several formats is read by the first reader that accepts it. Decoders are imported
+only when a file is read.
 """
 
 from __future__ import annotations

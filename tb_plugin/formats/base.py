@@ -18,14 +18,14 @@ GZIP_MAGIC = b"\x1f\x8b"  # compression is recognised by the first bytes, or by 
 
 
 class Source(Protocol):
-    """Files of one profile: a single file or a folder. Implemented by ``storage``."""
+    """Files of one profile: a single file or a folder. Implementations are in ``storage``."""
 
     def names(self) -> Sequence[str]:
         """Returns the file names, relative to the profile."""
         ...
 
     def open(self, name: str) -> BinaryIO:
-        """Opens a file for reading its stored bytes, without decompression. Raises StorageError."""
+        """Opens a file for reading its bytes as stored, without decompression. Raises StorageError."""
         ...
 
     def size(self, name: str) -> int:
@@ -33,16 +33,23 @@ class Source(Protocol):
         ...
 
 
-class FileSize(msgspec.Struct, frozen=True):
-    """File size as known before reading."""
+@dataclass(frozen=True)
+class FileSize:
+    """File size as known before the read."""
 
     stored_bytes: int
     is_packed: bool = False  # based on the first bytes, or on the name if these are not available
     declared_bytes: int | None = None
-    """Uncompressed size recorded at the end of the archive (modulo 2**32, last member only). None if unknown."""
+    """Uncompressed size recorded at the end of a gzip file: modulo 2**32, and only of its last member.
+
+    None if unknown.
+    """
 
     def text_bytes(self, ratio: int) -> int:
-        """Returns the estimated uncompressed size in bytes. ``ratio``: usual compression ratio of the format."""
+        """Returns the estimated uncompressed size in bytes.
+
+        ``ratio`` is the typical compression ratio of the format.
+        """
         if not self.is_packed:
             return self.stored_bytes
         likely = ratio * self.stored_bytes
@@ -51,22 +58,23 @@ class FileSize(msgspec.Struct, frozen=True):
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
-class ListedFile(msgspec.Struct, frozen=True):
-    """A file in the log directory. ``path`` is relative to it, with forward slashes."""
+@dataclass(frozen=True)
+class ListedFile:
+    """A file in the log directory. ``path`` is relative to the log directory, with forward slashes."""
 
     path: str
     size: int
     fingerprint: str
-    """Changes whenever the content may have changed. Made from size, modification time and etag."""
+    """Text made from size, modification time and etag. It changes whenever the content may have changed."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
     """A possible profile.
 
-    A candidate claims its files. If two candidates claim the same file, the stronger one wins.
+    A candidate claims its files. If two candidates claim the same file, the stronger candidate wins.
 
     ``span`` contains the digits of the time in the file name (ms or ns), or None. ``certain`` is False if only the
-    extension matches; the first bytes then decide.
+    file extension matches; then the first bytes of the file decide.
     """
 
     reader: str
@@ -74,22 +82,25 @@ class Candidate(msgspec.Struct, frozen=True):
     worker: str
     span: str | None
     names: tuple[str, ...]
-    """Files to read. The first is the main file: its first bytes are checked, and users can download it."""
+    """Files to read. The first is the main file: readers check its first bytes, and users can download it."""
     certain: bool
     root: str = ""
-    """Folder displayed as the profile, if it is not a single file. "." is the log directory."""
+    """Folder displayed as the profile, if the profile is not a single file. "." is the log directory."""
     also: tuple[str, ...] = ()
     """Files of this profile that are claimed but not read."""
     time_unix_ns: int | None = None
-    """Recording time in the file names, if not in ``span``."""
+    """Recording time from the file names, if ``span`` does not contain it."""
     stage: str = ""
-    """Part of a recording, from the file name, such as ``DECODE``. Used to name the span."""
+    """Stage of the recording, such as ``DECODE``, from the file name. It becomes part of the span's name."""
     is_quiet: bool = False
-    """If no reader accepts the file, do not list it as skipped. Set for common extensions."""
+    """True for common file extensions: the file is not listed as skipped if no reader accepts it."""
 
     @property
     def strength(self) -> tuple[bool, int]:
-        """Returns the priority among overlapping claims: certain candidates first, then those with more files."""
+        """Returns the priority if several candidates claim a file.
+
+        Certain candidates come first, then candidates with more files.
+        """
         return (self.certain, len(self.names) + len(self.also))
 
     @property
@@ -98,42 +109,49 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.root or self.names[0]
 
 
-class JobInfo(msgspec.Struct, frozen=True):
-    """The distributed job of a profile. Files contain no job id, so these fields are compared."""
+@dataclass(frozen=True)
+class JobInfo:
+    """The distributed job of a profile.
+
+    Files contain no job id, so these fields are compared to group profiles by job.
+    """
 
     rank: int
     world_size: int  # 0 if unknown
     backend: str = ""
     group: str = ""
-    """Description of the group of all ranks, equal on all ranks. "" if unknown."""
+    """Description of the group of all ranks, which is equal on all ranks. "" if unknown."""
     process: str = ""
-    """Host and process that recorded the profile, equal for all profiles of that process. "" if unknown."""
+    """Host and process that recorded the profile. Equal for all profiles of that process. "" if unknown."""
     start_ns: int | None = None  # approximate start of the recording
     clock: str = "unix"
-    """"unix" (since 1970), or the name of another clock that all profiles of a job share."""
+    """"unix" (time since 1970), or the name of another clock that all profiles of a job share."""
     first_step: int | None = None
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
     """Options of a read.
 
-    ``chunk_bytes`` limits the text decoded at once; it does not change the result. ``window`` is the time window to
-    load, None = everything. A windowed read still scans the whole file, because events are not sorted by time.
+    ``chunk_bytes`` limits how much text is decoded at once; it does not change the result. ``window`` is the time
+    window to load (None = everything). The whole file is scanned in any case, because events are not sorted by
+    time.
     """
 
     chunk_bytes: int = 512 * 1024
     window: Window | None = None
     class_rules: RuleFile = RuleFile()
-    """User rules for kernel classes. They take precedence over the built-in rules."""
+    """Kernel class rules of the user. They take precedence over the built-in rules."""
     own_steps: str = ""
-    """User pattern for step annotations (``TORCH_TRACE_STEPS``)."""
+    """Pattern for step annotations, set by the user (``TORCH_TRACE_STEPS``)."""
 
 
-class ReadState(msgspec.Struct, frozen=True):
-    """Progress of a read: fraction of the stored bytes (0 to 1) and number of decoded events.
+@dataclass(frozen=True)
+class ReadState:
+    """Progress of a read.
 
-    The keys of ``counts`` are the names of ``EventKind`` in lower case, "memory" (allocator events), "counter" and
-    "other" (names, arrows, marks). Zero counts are omitted. ``head`` is the metadata written before the events.
+    ``fraction`` is the share of stored bytes read (0 to 1). ``counts`` contains the number of decoded events by
+    kind: a lower-case name of ``EventKind``, "memory" (allocator events), "counter", or "other" (names, arrows,
+    marks). Kinds without events are omitted. ``head`` is the metadata written before the events.
     """
 
     fraction: float
@@ -143,17 +161,17 @@ class ReadState(msgspec.Struct, frozen=True):
 
 
 Progress = Callable[[ReadState], None]
-"""Called several times per second during a read, and once at the end. May raise Cancelled."""
+"""Receives the progress several times per second during a read, and once at the end. May raise Cancelled."""
 
 
 def no_progress(state: ReadState) -> None:
-    """Ignores progress reports."""
+    """Ignores the progress."""
 
 
 class Reader(Protocol[Raw_co]):
     """A reader for one trace format, declared in ``formats/<format>/__init__.py`` (see ``format_entry.py``).
 
-    All members are required. Optional features have their own protocols, such as ``Windowed``.
+    All members are required. Optional features have separate protocols, such as ``Windowed``.
     """
 
     id: str
@@ -164,40 +182,44 @@ class Reader(Protocol[Raw_co]):
 
     @property
     def raw(self) -> type[Raw_co]:
-        """Returns the type of the result of ``read``. It determines the model (see ``models``)."""
+        """Returns the class of the objects that ``read`` returns. This class determines the model (see ``models``)."""
         ...
 
     endings: tuple[str, ...]
-    """File extensions such as ``.json.gz``, displayed if no profile was found. Folder extensions end in "/"."""
+    """File extensions such as ``.json.gz``, shown to users if no profile was found.
+
+    A folder's extension ends in "/".
+    """
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
         """Returns candidate profiles, based on file names."""
         ...
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True if the first (uncompressed) bytes look like this format."""
+        """Returns True if the first bytes (uncompressed) look like this format."""
         ...
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of ``read`` in bytes. ``sizes``: file sizes by name.
 
-        The memory of an idle worker process is not included. If the estimate is too low, a worker may be killed.
+        The memory of an idle worker process is excluded. If the estimate is too low, the operating system may kill
+        the worker.
         """
         ...
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Raw_co:
-        """Reads the source, or a time window of it if the reader is ``Windowed``.
+        """Reads the source. A ``Windowed`` reader can also read a time window of the source.
 
-        Raises UnreadableTrace if the source is not a trace, and any error from ``progress``.
+        Raises UnreadableTrace if the source is not a trace, and any error that ``progress`` raises.
         """
         ...
 
 
 @runtime_checkable
 class Windowed(Protocol):
-    """A reader that can load a time window of a profile: ``read`` supports ``ReadOptions.window``.
+    """A reader that can load a time window of a profile: its ``read`` supports ``ReadOptions.window``.
 
-    Without it, a profile that does not fit into memory cannot be loaded.
+    Other readers cannot load a profile that does not fit into memory.
     """
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
@@ -208,19 +230,22 @@ class Windowed(Protocol):
         ...
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text (see ``Survey.cell_bytes``) can be read with ``memory_bytes`` of memory."""
+        """Returns the maximum size of text (see ``Survey.cell_bytes``) that can be read with ``memory_bytes`` of
+        memory.
+        """
         ...
 
 
 @runtime_checkable
 class Identifying(Protocol):
-    """A reader for profiles that contain their rank and job, so that they can be grouped regardless of folders and
-    names.
+    """A reader for profiles that contain their rank and job.
+
+    Such profiles can be grouped by job, whatever their folders and names.
     """
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
         """Returns the job of a profile, or None if unknown.
 
-        ``head`` returns the first 64 KiB (uncompressed) of a file and may raise. Nothing else is read.
+        ``head`` returns the first 64 KiB of a file (uncompressed) and may raise. No other data is read.
         """
         ...

@@ -26,11 +26,11 @@ CODE = "class_rules"  # issue code for invalid lines in the user's rules
 
 
 class NameMeanings(Protocol):
-    """Rows with names and kinds."""
+    """Rows that have names and kinds."""
 
     @property
     def name(self) -> npt.NDArray[np.int32]:
-        """Returns the name of each row, as string ids."""
+        """Returns the name of each row as a string id."""
         ...
 
     @property
@@ -42,10 +42,10 @@ class NameMeanings(Protocol):
 def name_flags(
     rows: NameMeanings, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Returns is_collective, uses_matrix_unit and matrix_eligible for each row, based on vendor-specific name
-    patterns.
+    """Returns is_collective, uses_matrix_unit and matrix_eligible for each row, based on the name patterns of each
+    vendor.
 
-    Each distinct name is matched once. Rows with collective arguments and rows in ``also`` are collectives as well.
+    Rows with collective arguments and rows in ``also`` are always collectives.
     """
     work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
     host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
@@ -61,7 +61,7 @@ def name_flags(
 
 
 def call_names(rows: NameMeanings, texts: Sequence[str]) -> CallNames:
-    """Returns the names of runtime and driver calls with a known role."""
+    """Returns the names of runtime and driver calls whose role is known."""
     names = np.unique(rows.name[rows.kind == EventKind.RUNTIME])
     roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
     known = roles != CallRole.OTHER
@@ -78,9 +78,9 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
 def rows_matching_name(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
-    """Returns a boolean mask of the rows in ``among`` whose name satisfies ``predicate``.
+    """Returns a boolean mask of the rows in ``among`` for whose name ``predicate`` returns True.
 
-    Each distinct name is tested once.
+    Tests each distinct name once.
     """
     table = np.zeros(len(texts) + 1, np.bool_)
     for name in np.unique(names[among]).tolist():
@@ -90,7 +90,7 @@ def rows_matching_name(
 
 
 def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
-    """Returns the names that match a rule. Logs problems with the user's rules."""
+    """Returns the names that match a kernel class rule. Logs problems in the user's rules."""
     own, problems = own_rules(file)
     for problem in problems:
         log.note(CODE, f"{VARIABLE}: {problem}")
@@ -126,7 +126,7 @@ def _matched_names(
 
 
 def own_communication(rows: NameMeanings, classes: ClassNames) -> npt.NDArray[np.bool_]:
-    """Returns a boolean mask of the kernels that a user rule classifies as communication."""
+    """Returns a boolean mask of the kernels that a rule of the user classifies as communication."""
     chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
     found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)
     return found

@@ -1,4 +1,4 @@
-"""Declarations of formats: names of their files, without importing their decoders."""
+"""Declarations of formats, which do not import the decoders."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TRACE = "tb_plugin.model.trace.table:RawTrace"  # result class of trace readers 
 class FormatEntry:
     """Declaration of a format, in ``formats/<format>/__init__.py``: ``FORMATS = (FormatEntry(__name__, ...),)``.
 
-    The entry is a ``Reader``. It imports the class in ``reader.py`` only when memory is estimated or a file is
-    read. A file of uncertain format goes to the first reader, by ``order``, that accepts it; specific formats come
-    before general ones. ``raw`` names the class that ``read`` returns. ``uses`` lists the formats whose readers are
-    passed to this reader.
+    The entry is a ``Reader``. It imports the class in ``reader.py`` only to estimate memory or to read a file. A
+    file that could have several formats is read by the first reader, in the order of ``order``, that accepts it.
+    Specific formats come before general ones. ``raw`` is the name of the class that ``read`` returns. ``uses``
+    contains the formats whose readers are passed to this reader.
     """
 
     def __init__(
@@ -58,12 +58,11 @@ class FormatEntry:
 
     @property
     def raw(self) -> type[Any]:
-        """Returns the class of the result of ``read``."""
         return load_class(self.raw_name)
 
     @cached_property
     def reader(self) -> Reader[Any]:
-        """Imports the reader's code and returns the reader."""
+        """Imports the code of the reader, and returns the reader."""
         if self.implementation is None:
             import_module(f"{self._module}.reader")
         assert self.implementation is not None
@@ -72,16 +71,17 @@ class FormatEntry:
         return made
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return self.reader.peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Any:
-        """Reads the source, or a time window of it. Raises UnreadableTrace."""
         return self.reader.read(source, options, progress)
 
 
 class DeclaredReader:
-    """Base of reader classes that adds the members of their entry: ``class X(DeclaredReader, entry=FORMATS[0])``."""
+    """Base class of readers.
+
+    It adds the members of the format's entry: ``class X(DeclaredReader, entry=FORMATS[0])``.
+    """
 
     entry: FormatEntry
     id: str
@@ -96,20 +96,17 @@ class DeclaredReader:
 
     @property
     def raw(self) -> type[Any]:
-        """Returns the class of the result of ``read``."""
         return self.entry.raw
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns candidate profiles, based on file names."""
         return self.entry.find(listing)
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True if the first (uncompressed) bytes look like this format."""
         return self.entry.sniff(head)
 
 
 def raw_name(reader: Reader[Any]) -> str:
-    """Returns the name of the class that a reader returns, without importing it."""
+    """Returns the name of the class of the objects that ``read`` returns. Does not import that class."""
     return reader.raw_name if isinstance(reader, FormatEntry) else name_of(reader.raw)
 
 

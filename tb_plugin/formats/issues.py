@@ -1,4 +1,4 @@
-"""Problems found while reading a file, with counts."""
+"""Problems found while reading a file, with their numbers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ TEXT_CHARS = 300
 
 TEXTS = {
     "bad_utf8": "bytes that are not UTF-8 were replaced",
-    "control_character": "raw control characters inside a string were escaped",
+    "control_character": "control characters inside a string were escaped",
     "bad_escape": "unescaped backslashes (Windows paths) were doubled",
     "lone_surrogate": "an incomplete Unicode surrogate pair was replaced",
-    "bare_word": "bare N/A, NaN or Infinity was read as a missing value",
+    "bare_word": "N/A, NaN or Infinity without quotes was read as a missing value",
     "raw_quote": "unescaped quotes inside a string were escaped",
     "missing_quote": "a missing opening quote of a key was added",
     "far_number": "numbers beyond 64 bits are treated as missing",
     "long_name": "very long names were shortened",
     "trailing_comma": "a trailing comma was removed",
-    "odd_number": "a number in a form that JSON does not allow was normalised",
+    "odd_number": "a number that is not valid JSON was converted",
     "odd_type": "a field of unexpected type was converted",
     "unreadable_event": "text that could not be repaired was skipped",
     "truncated_tail": "the file ends inside an event, which was skipped",
@@ -41,21 +41,19 @@ TEXTS = {
     "unknown_type": "track events of an unknown type were skipped",
     "unpaired_wait": "arrows between device events were skipped, because one end is missing",
     "bad_row": "rows without a name or a time, or with a wrong number of cells, were skipped",
-    "bad_cell": "cells without a readable number are treated as empty",
-    "added_up": "the total of both allocators is not recorded; it was computed from their latest totals",
+    "bad_cell": "cells without a valid number are treated as empty",
+    "added_up": "the sum of both allocators was not recorded, so it was computed from the latest total of each",
     "many_names": "totals of allocators and components beyond the first 2,000 were skipped",
     "many_columns": "columns beyond the first 512 were skipped",
-    "missing_time": "events without a readable time were skipped",
+    "missing_time": "events without a valid time were skipped",
     "missing_duration": "events without a duration were loaded with 0 ns",
-    "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
+    "time_out_of_range": "times outside the range of 64-bit nanoseconds were moved to its limit",
     "other_arguments": "arguments beyond the first 128 names, or with unusual names, were skipped",
     "bad_counter": "counter events without a number were skipped",
     "bad_counter_value": "counter values that are not numbers were skipped",
-    "unmatched_begin": "begin events without an end, or end events without a begin, were skipped",
+    "unmatched_begin": "start events without an end, or end events without a start, were skipped",
     "unmatched_end": "end events without an open range were skipped",
-    "unfinished_range": (
-        "ranges without an end were extended to the end of the trace or, if there are many, to the next start"
-    ),
+    "unfinished_range": ("ranges without an end were extended to the end of the trace or to the next start"),
     "many_operations": "there are too many names of asynchronous operations; the rarest share one track per process",
     "cut_flow": "forward-backward arrows were skipped, because one end is missing or outside the window",
     "unpaired_arrow": "arrows between events were skipped, because one end is missing or outside the window",
@@ -77,8 +75,9 @@ class _Entry(msgspec.Struct):
     examples: list[str] = msgspec.field(default_factory=list)
 
 
-class IssueLog(msgspec.Struct):
-    """Collects problems. ``issues()`` returns them as immutable objects."""
+@dataclass
+class IssueLog:
+    """Collects problems during a read."""
 
     entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
 
@@ -95,13 +94,13 @@ class IssueLog(msgspec.Struct):
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Adds a note about the file that does not affect any event."""
+        """Adds a note about the file. A note does not affect any event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all issues. Their order does not depend on the chunk size.
+        """Returns all problems. Their order does not depend on the chunk size.
 
-        If a code has more than MAX_TEXTS texts, the rarest are merged into one entry.
+        If a code has more than MAX_TEXTS texts, the rarest texts are merged into one entry.
         """
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
@@ -127,7 +126,7 @@ def _bounded(code: str, entries: list[_Entry]) -> list[_Entry]:
     offsets = [entry.first_offset for entry in others if entry.first_offset is not None]
     rest = _Entry(
         others[0].outcome,
-        _SUMMARIES.get(code, "the same problem in {kinds} more forms").format(kinds=f"{len(others):,}"),
+        _SUMMARIES.get(code, "{kinds} more kinds of this problem").format(kinds=f"{len(others):,}"),
         sum(entry.count for entry in others),
         min(offsets, default=None),
         [entry.text[:EXAMPLE_CHARS] for entry in others[:MAX_EXAMPLES]],

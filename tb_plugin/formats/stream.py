@@ -1,6 +1,6 @@
 """Decompression in bounded pieces.
 
-The compression is recognised by content, never by file name.
+The type of compression is recognised by content, never by file name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, Source
 from tb_plugin.formats.issues import IssueLog
 
 BOMB_RATIO = 200
-"""Compression ratio that no trace reaches. Usual ratios are 10 to 30, and about 110 for repetitive traces."""
+"""Compression ratio that no trace reaches. Typical ratios are 10 to 30, and about 110 for repetitive traces."""
 BOMB_BYTES = 4 * 1024**3  # text up to this size is read whatever the compression ratio
 _BLOCK_BYTES = 256 * 1024
 # compressed bytes per piece; small, because damage loses a whole piece
@@ -49,7 +49,7 @@ class TextStream:
     """Reads and decompresses text in pieces of bounded size, so that a decompression bomb cannot exhaust the
     memory.
 
-    ``progress`` is called after each block with the fraction of stored bytes read, 0 to 1.
+    After each block, ``progress`` is called with the fraction of stored bytes read (0 to 1).
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Returns at most ``size`` bytes of text; b"" only at the end.
+        """Returns at most ``size`` bytes of text, and b"" only at the end.
 
-        Raises UnreadableTrace if the text is far larger than the archive, and any error from the source or
-        ``progress``.
+        Raises UnreadableTrace if the text is far larger than the archive. Also raises any error that the source or
+        ``progress`` raises.
         """
         if self._ended:
             return b""
@@ -146,7 +146,10 @@ class TextStream:
                 return text
 
     def _next_member(self) -> bool:
-        """Starts the next gzip member, if any. Files may be concatenated, or compressed in blocks."""
+        """Starts the next gzip member. Returns False if there is none.
+
+        A file has several members if gzip files were concatenated, or if it was compressed in blocks.
+        """
         rest = self._member.unused_data + self._pending
         while len(rest) < len(GZIP_MAGIC):
             block = self._block()
@@ -164,7 +167,7 @@ class TextStream:
 
 
 def _is_packed_twice(head: bytes) -> bool:
-    """Returns True for a gzip file inside a gzip file. Web servers and upload tools create these."""
+    """Returns True for a gzip file inside a gzip file. Some web servers and upload tools create such files."""
     try:
         return head[:2] == GZIP_MAGIC and zlib.decompressobj(wbits=31).decompress(head, 2) == GZIP_MAGIC
     except zlib.error:
@@ -173,7 +176,7 @@ def _is_packed_twice(head: bytes) -> bool:
 
 @contextmanager
 def text_of(source: Source, progress: Callable[[float], None], log: IssueLog) -> Iterator[TextStream]:
-    """Yields the text of the source's only file. Adds the file name to UnreadableTrace. Raises StorageError."""
+    """Yields the text of the only file of ``source``. Adds the file name to UnreadableTrace. Raises StorageError."""
     name = source.names()[0]
     with source.open(name) as raw:
         try:

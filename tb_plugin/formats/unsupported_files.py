@@ -1,6 +1,7 @@
 """Explanations for files that no reader supports.
 
-A new reader for such a format claims its file names (``Candidate.certain``) or deletes the entry here.
+A new reader for such a file type claims its file names (``Candidate.certain``), or its author deletes the entry
+here.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ class Foreign(msgspec.Struct, frozen=True):
     """A type of file that is not a supported profile."""
 
     text: str
-    """Describes the file and what to do with it."""
+    """Description of the file, and what the user can do."""
     path: str | None = None
-    """Regular expression for the path. If it has a group ``folder``, that folder is listed as one item."""
+    """Regular expression for the path. If it has a group ``folder``, the whole folder is listed as one item."""
     head: bytes | None = None
     """Regular expression for the first bytes."""
     is_empty: bool = False  # matches only empty files
     is_last: bool = False  # applies only after every reader has refused the file
     is_part: bool = False
-    """The file is part of a larger profile. Its path is checked even if the user chose this file."""
+    """True if the file is part of a larger profile. Then ``path`` is checked even if the user chose this file."""
 
 
 _ASCEND = (
@@ -59,17 +60,23 @@ _WEIGHTS = (
 )
 FOREIGN = (
     Foreign(
-        "The file is empty. export_stacks needs with_stack=True and "
-        "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True), and writes nothing for an unused device.",
+        (
+            "The file is empty. export_stacks needs with_stack=True and "
+            "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True). It writes nothing for "
+            "an unused device."
+        ),
         path=r"(?:stacks?[^/]{0,100}|self_[a-z]{1,20}_time_total[^/]{0,20})\.txt$",
         is_empty=True,
     ),
     Foreign(
-        "This is a Git LFS pointer, not the file itself: run git lfs pull.",
+        "This is a Git LFS pointer, not the file itself. Run git lfs pull.",
         head=rb"\Aversion https://git-lfs\.github\.com/spec/",
     ),
     Foreign(
-        "This is an image written by export_memory_timeline, without numbers. Export to a name that ends in .raw.json.gz.",
+        (
+            "This is an image from export_memory_timeline, which contains no numbers. Export to a file name "
+            "that ends in .raw.json.gz."
+        ),
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(
@@ -77,7 +84,10 @@ FOREIGN = (
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?<title>[^<]{0,80}memray",
     ),
     Foreign(
-        "This is a tlparse report about torch.compile, without training times. Open its index.html in a browser.",
+        (
+            "This is a tlparse report about torch.compile. It contains no training times. Open its "
+            "index.html in a browser."
+        ),
         path=r"\A(?P<folder>(?:.*/)?)(?:failures_and_restarts\.html|compile_directory\.json)\Z",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?(?:tlparse|Stack trie|IR dumps)",
     ),
@@ -129,17 +139,20 @@ FOREIGN = (
     ),
     Foreign(
         (
-            "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to get a trace "
+            "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to write a trace "
             "that can be opened here."
         ),
         path=r"\.metrics\.\d+\.csv\Z|(?:^|/)unitrace[^/]*\.(?:csv|txt)\Z",
     ),
     Foreign(
-        "This is debug output of torch.compile (torch_compile_debug): code and graphs without training times.",
+        (
+            "This is debug output of torch.compile (torch_compile_debug). It contains code and graphs, but "
+            "no training times."
+        ),
         path=r"\A(?P<folder>(?:.*/)?torch_compile_debug/)",
     ),
     Foreign(
-        "This is code or a graph written by torch.compile (Inductor), without training times.",
+        "This is code or a graph from torch.compile (Inductor). It contains no training times.",
         path=_INDUCTOR,
     ),
     Foreign(
@@ -167,14 +180,16 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0",
     ),
     Foreign(
-        "These are weights or a checkpoint, not a profile. For a memory snapshot, use "
-        "torch.cuda.memory._dump_snapshot(path), not torch.save.",
+        (
+            "This file contains weights or a checkpoint, not a profile. To write a memory snapshot, use "
+            "torch.cuda.memory._dump_snapshot(path), not torch.save."
+        ),
         path=_WEIGHTS,
         head=rb"\APK\x03\x04[\s\S]{0,200}?/(?:data\.pkl|byteorder|\.format_version)"
         rb"|\A\x80\x02(?:\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e|[\s\S]{0,4096}?ctorch\._utils\n_rebuild_)|\A\x80[\x03-\x05][\s\S]{0,4096}?torch\._utils",
     ),
     Foreign(
-        "This is an archive of files: unpack it into the log directory.",
+        "This is an archive of files. Unpack it into the log directory.",
         path=r"(?i)\.(?:zip|7z|rar|tar|tgz|tbz2|txz|tar\.(?:gz|bz2|xz|zst))\Z",
         head=rb"\APK\x03\x04",
     ),
@@ -187,8 +202,8 @@ FOREIGN = (
     ),
     Foreign(
         (
-            "This text file is UTF-16, which PowerShell's > writes. Save it as UTF-8: Get-Content a.json | "
-            "Set-Content -Encoding utf8 b.json."
+            "This text file has the encoding UTF-16, probably from PowerShell's >. Save it as UTF-8: "
+            "Get-Content a.json | Set-Content -Encoding utf8 b.json."
         ),
         head=rb"\A(?:\xff\xfe|\xfe\xff)",
     ),
@@ -206,33 +221,36 @@ _UNCLAIMED_NAMES = (
     ),
     (
         r"\.(?:zst|bz2|xz|lz4|lzma|br|Z)\Z",
-        "This compression is not supported: unpack the file, or compress it with gzip.",
+        "This compression is not supported. Unpack the file, or compress it with gzip.",
     ),
     (r"\.svgz?(?:\.gz)?\Z", "This is an image without numbers. Load the original recording instead."),
     (
         r"\.(?:[ct]sv|parquet|xlsx?)(?:\.gz)?\Z",
-        "This is a table, not a recording. torch.profiler's export_chrome_trace(path) writes a recording.",
+        ("This is a table, not a recording. To write a recording, call torch.profiler's export_chrome_trace(path)."),
     ),
     (
         r"(?:trace|profil|prof[._-]|snapshot|flame|timeline|nsys|nccl|perf[._-])[^/]*\.txt\Z",
-        "This is text, not a recording. torch.profiler's export_chrome_trace(path) writes a recording.",
+        ("This is text, not a recording. To write a recording, call torch.profiler's export_chrome_trace(path)."),
     ),
     (
         r"\.(?:json|pickle|pkl|html?|pftrace|perfetto-trace)(?:[.~_-][^/]*)?\Z"
         r"|\.(?:gz|jsonl|ndjson|chrome_?trace|trace|tracing|prof|profile|lprof|perf|pprof|pb|db|sqlite3?|dump|snapshot"
         r"|ctf|otf2|fxt|etl|jfr|nettrace|systrace|ftrace)\Z"
         r"|(?:^|/)(?:[^/.]*[_-])?(?:trace|dump|snapshot)(?:[_-]rank)?[_-]?\d*\Z",
-        "This file name is not recognised: rename the file to end in its format (.json, .json.gz, .pickle, .pftrace).",
+        (
+            "This file name is not recognised. Rename the file so that its name ends in its format (.json, "
+            ".json.gz, .pickle, .pftrace)."
+        ),
     ),
 )
 
 
 def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns a description of an unsupported file, based on its path and first (uncompressed) bytes; "" if
-    unknown.
+    """Returns a description of an unsupported file, based on its path and first bytes (uncompressed), or "" if the
+    type is unknown.
 
-    ``is_refused``: every reader has rejected it. ``is_chosen``: the user chose the file, so its path only counts
-    for entries with ``is_part``.
+    ``is_refused``: every reader has rejected the file. ``is_chosen``: the user chose the file, so its path matters
+    only for entries with ``is_part``.
     """
     text = text_start(head)
     for kind in FOREIGN:
@@ -254,7 +272,10 @@ def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and a description, based on the path alone; ("", "") if unknown."""
+    """Returns the file or its folder, and a description, based only on the path.
+
+    Returns ("", "") if the type is unknown.
+    """
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -263,12 +284,15 @@ def place_of(path: str) -> tuple[str, str]:
 
 
 def advice_for_unread(path: str) -> str:
-    """Returns what to do about a file that no reader claims; "" if it does not look like a recording."""
+    """Returns advice for a file that no reader claims, or "" if the file name is not that of a recording."""
     return next((text for name, text in _UNCLAIMED_NAMES if re.search(name, path, re.IGNORECASE)), "")
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merges equal explanations. If there are many places, they become one folder and a count."""
+    """Merges equal explanations.
+
+    If many files have the same one, they are replaced by their common folder and a count.
+    """
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None
@@ -279,7 +303,12 @@ def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
             continue
         parents = [PurePosixPath(place).parent.parts for place in places]
         common = functools.reduce(_shared, parents)
-        short.append(("/".join(common) or ".", f"{text} ({len(places):,} here, for example {next(iter(places))}.)"))
+        short.append(
+            (
+                "/".join(common) or ".",
+                f"{text} ({len(places):,} such files or folders, for example {next(iter(places))}.)",
+            )
+        )
     return short
 
 

@@ -17,9 +17,10 @@ def valid_unicode(text: str) -> str:
 
 
 def to_storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
-    """Returns a decoded JSON value without lone surrogates and without integers beyond 64 bits.
+    """Removes lone surrogates and integers beyond 64 bits from a decoded JSON value.
 
-    Such integers become None, unless ``numbers`` is False. Both are counted in ``log``.
+    Such integers become None, but stay unchanged if ``numbers`` is False. Both kinds of changes are counted in
+    ``log``.
     """
     return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
 

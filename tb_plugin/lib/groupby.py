@@ -1,7 +1,7 @@
 """Group-by over columns: exact sums, quantiles and sort orders.
 
-Groups are numbered from 0: ``group`` numbers them by first appearance, ``group_sorted`` in key order. Functions
-``..._by`` take the group of each row and the number of groups.
+Each group has an index that starts at 0. ``group`` assigns indices by first appearance, and ``group_sorted`` in key
+order. Functions whose name ends in ``_by`` take the group of each row and the number of groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DENSE_RANGE_FACTOR = 8
 class Groups(msgspec.Struct, frozen=True, eq=False):
     """A grouping of rows.
 
-    ``of`` is the group of each row, ``first`` the first row of each group.
+    ``of`` is the group index of each row. ``first`` is the first row of each group.
     """
 
     of: Int64
@@ -40,7 +40,7 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return len(self.first)
 
     def count(self) -> Int64:
-        """Returns the number of rows in each group."""
+        """Returns the number of rows of each group."""
         return np.bincount(self.of, minlength=len(self)).astype(np.int64)
 
     def sum(self, values: Whole) -> Int64:
@@ -52,24 +52,23 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
 
     def min(self, values: Int64) -> Int64:
-        """Returns the minimum of each group."""
         low = np.full(len(self), np.iinfo(np.int64).max)
         np.minimum.at(low, self.of, values)
         return low
 
     def max(self, values: Int64) -> Int64:
-        """Returns the maximum of each group."""
         high = np.full(len(self), np.iinfo(np.int64).min)
         np.maximum.at(high, self.of, values)
         return high
 
     def any(self, flags: Bool) -> Bool:
-        """Returns whether any row of each group has the flag."""
+        """Returns for each group whether the flag is set in any of its rows."""
         return np.bincount(self.of[flags], minlength=len(self)) > 0
 
     def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
-        """Returns one array per share (0..1) with the percentile of each group, interpolated like
-        ``numpy.quantile``.
+        """Returns one array per share (0..1).
+
+        Each contains that percentile of every group, interpolated like ``numpy.quantile``.
         """
         order = np.lexsort((values, self.of))
         ordered = values[order].astype(np.float64)
@@ -86,7 +85,7 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
 
 
 def group(*keys: Whole) -> Groups:
-    """Groups rows with equal keys. Groups are numbered by first appearance."""
+    """Groups rows that have equal keys. Group indices are in order of first appearance."""
     of, count = number_groups(keys[0])
     for key in keys[1:]:
         # Keys are numbered first, so that their product cannot overflow.
@@ -96,19 +95,19 @@ def group(*keys: Whole) -> Groups:
 
 
 def group_sorted(*keys: Int64) -> Groups:
-    """Groups rows with equal keys. Groups are numbered in key order; the first key is the most significant."""
+    """Groups rows that have equal keys. Group indices are in key order; the first key is the most significant."""
     of = _dense(codes(*keys) if len(keys) > 1 else keys[0])
     return Groups(of, _firsts(of, int(of.max(initial=-1)) + 1))
 
 
 def number_groups(values: Whole) -> tuple[Int64, int]:
-    """Returns the group of each value, numbered by first appearance, and the number of groups."""
+    """Returns the group index of each value, in order of first appearance, and the number of groups."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def codes(*keys: Int64) -> Int64:
-    """Returns one integer per row that is equal for equal keys and sorted like the keys.
+    """Returns one integer per row. Codes are equal for equal keys and have the same order as the keys.
 
     Codes are less than twice the number of rows and may have gaps.
     """
@@ -125,25 +124,25 @@ def codes(*keys: Int64) -> Int64:
 
 
 def distinct_values(*columns: Int64) -> Int64:
-    """Returns the sorted distinct values of all columns together."""
+    """Returns the distinct values that occur in any of the columns, sorted."""
     values = np.sort(np.concatenate(columns), kind="stable")  # np.unique does not use sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
 
 
 def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
-    """Returns the distinct rows of the columns, sorted by the first column, then the next ones.
+    """Returns the distinct rows, sorted by the first column, then by the next column, and so on.
 
-    ``numpy.unique`` with an axis is far slower.
+    ``numpy.unique`` along an axis is far slower.
     """
     first = group_sorted(*columns).first
     return tuple(column[first] for column in columns)
 
 
 def places_of(chosen: Whole, count: int) -> Int32:
-    """Returns the position of each row in ``chosen``; -1 if it is not there.
+    """Returns the position in ``chosen`` of each row; -1 if the row is not in ``chosen``.
 
-    The result has ``count + 1`` elements. The last one is -1, so that index -1 maps to -1.
+    The result has ``count + 1`` elements. The last element is -1, so that index -1 maps to -1.
     """
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)
@@ -151,7 +150,7 @@ def places_of(chosen: Whole, count: int) -> Int32:
 
 
 def occurrence(key: Int64) -> Int64:
-    """Returns for each row the number of earlier rows with the same key."""
+    """Returns for each row the number of earlier rows that have the same key."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     fresh = np.diff(ordered, prepend=ordered[:1] - 1) != 0
@@ -168,7 +167,7 @@ def sum_by(of: Whole, values: Int64, count: int) -> Int64:
 
 
 def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
-    """Returns the quantile of each group without interpolation; 0 for empty groups.
+    """Returns a quantile of each group, without interpolation; 0 for empty groups.
 
     ``hundredths`` is 50 for the lower median and 100 for the maximum.
     """
@@ -184,7 +183,7 @@ def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
 def median_by(of: Int64, values: Int64, count: int) -> Int64:
     """Returns the median of each group; 0 for empty groups.
 
-    For an even number of rows, it is the mean of the two middle values.
+    For an even number of rows, the median is the mean of the two middle values.
     """
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
@@ -218,9 +217,10 @@ def order_within(of: Int64, values: Int64) -> Int64:
 
 
 def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """Maps (group, time) columns to one time axis, with each group after the previous one.
+    """Maps columns of (group, time) to one time axis on which each group starts after the end of the previous
+    group.
 
-    A single sweep can then process all groups. The order within a group is preserved, but distances may change.
+    One sweep can then process all groups. The order within a group is preserved, but distances may change.
     """
     low = min((int(time.min()) for _, time in columns if len(time)), default=0)
     width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
@@ -241,7 +241,7 @@ def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float6
 
 
 def shares(values: npt.NDArray[np.number]) -> Float64:
-    """Returns each value divided by the sum of all; 0 if the sum is 0."""
+    """Returns each value divided by the sum of all values; 0 if the sum is 0."""
     return ratio(values, np.full(len(values), values.sum()))
 
 

@@ -32,7 +32,7 @@ EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(start: Int64, end: Int64) -> Ranges:
-    """Returns the union of intervals in any order. Empty and inverted intervals are ignored."""
+    """Returns the union of intervals, which may be in any order. Empty and inverted intervals are ignored."""
     proper = end > start
     start, end = start[proper], end[proper]
     if not len(start):
@@ -45,7 +45,7 @@ def union(start: Int64, end: Int64) -> Ranges:
 
 
 def join(*sets: Ranges) -> Ranges:
-    """Returns the union of sets."""
+    """Returns the union of several sets."""
     return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
 
 
@@ -73,7 +73,7 @@ def overlaps(ranges: Ranges, start: Int64, end: Int64) -> Bool:
 
 
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
-    """Returns the length of the set before each time, in nanoseconds."""
+    """Returns for each time the length of the part of the set before that time, in nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
     index = np.searchsorted(ranges.start, times, side="right")
     whole = lengths[index]
@@ -84,18 +84,17 @@ def covered_before(ranges: Ranges, times: Int64) -> Int64:
 
 
 def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns the length of the set within each interval ``[start[i], end[i])``, in nanoseconds."""
+    """Returns for each interval ``[start[i], end[i])`` the length of the part of the set inside, in nanoseconds."""
     return covered_before(ranges, np.maximum(start, end)) - covered_before(ranges, start)
 
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
-    """Returns the intersection of two sets."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b11)
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
-    """Returns ``a`` without ``b``."""
+    """Returns the set difference ``a`` minus ``b``."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b01)
 
@@ -116,7 +115,7 @@ def first_in(*sets: Ranges) -> list[Ranges]:
 class _Sweep:
     """All interval bounds of up to _MAX_SETS sets, sorted.
 
-    Bit i of ``inside`` says whether set i contains the time between two neighbouring bounds (``left``, ``right``).
+    Bit i of ``inside`` tells whether set i contains the time between two adjacent bounds (``left``, ``right``).
     """
 
     def __init__(self, *sets: Ranges) -> None:
@@ -129,16 +128,16 @@ class _Sweep:
         self.inside = np.bitwise_xor.accumulate(bits[order])[proper]
 
     def where(self, chosen: Bool) -> Ranges:
-        """Returns the selected segments as a set; adjacent ones are merged."""
+        """Returns the selected segments as a set. Adjacent segments are merged."""
         edge = np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8))
         begins, ends = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1) - 1
         return Ranges(self.left[begins], self.right[ends])
 
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
-    """Returns the length of the union of intervals for each key, in nanoseconds.
+    """Returns for each key the length of the union of its intervals, in nanoseconds.
 
-    Keys are 0 .. count - 1; rows may be in any order.
+    Keys are 0 .. count - 1. Rows may be in any order.
     """
     if not len(key):
         return np.zeros(count, np.int64)
@@ -166,9 +165,9 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
 
 
 def split_by_gaps(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
-    """Groups (start, end) pairs that are separated by gaps longer than the slack.
+    """Splits recordings, given as (start, end) pairs, into groups at each gap longer than ``slack_ns``.
 
-    Returns the indices of each group, sorted by time.
+    Returns the indices of each group, in order of time.
     """
     groups: list[list[int]] = []
     until = 0

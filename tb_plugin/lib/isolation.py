@@ -1,4 +1,4 @@
-"""Isolation of failures: a bug in one part leaves the others intact."""
+"""Isolation of failures between the parts of one response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("torch_trace")
 def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFailed], Value] | None = None) -> Value:
     """Returns the result of ``make``. After a bug, logs the traceback and returns the result of ``fallback``.
 
-    ``part`` is the user-facing title. Without ``fallback``, a bug raises PartFailed. Expected errors
+    ``part`` is the title for users. If ``fallback`` is None, a bug raises PartFailed. Expected errors
     (TorchTraceError), MemoryError and closed pipes are raised unchanged.
     """
     try:
@@ -37,7 +37,7 @@ def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFaile
 
 
 class Isolation:
-    """Isolates the parts of one answer and collects their failures."""
+    """Isolates the parts of one response and collects their failures."""
 
     def __init__(self) -> None:
         self.failures: list[PartFailed] = []

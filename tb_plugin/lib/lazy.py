@@ -1,4 +1,4 @@
-"""Classes imported by name at first use."""
+"""Classes that are imported by name at first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def name_of(kind: type[Any]) -> str:
 
 
 def load_class(name: str) -> type[Any]:
-    """Imports and returns the class with the name ``module:class``."""
+    """Imports and returns the class ``module:class``."""
     module, _, attribute = name.partition(":")
     found: type[Any] = getattr(import_module(module), attribute)
     return found

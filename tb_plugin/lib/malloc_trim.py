@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def give_back_memory() -> None:
-    """Returns freed memory to the operating system. Call it after work with a high memory peak."""
+    """Returns freed memory to the operating system. Call this function after work with a high memory peak."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library

@@ -1,7 +1,7 @@
-"""In-memory cache of values computed from models, with a size limit.
+"""In-memory cache with a size limit, for values computed from models.
 
-Each value belongs to an owner, the object it was computed from, and is dropped with it. When the cache is full, the
-least recently used values are dropped.
+Each value belongs to the object from which it was computed, its owner. A value is dropped when its owner is
+deleted. If the cache is full, the least recently used values are dropped.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ _Slot = tuple[int, Hashable]
 
 
 class Memo:
-    """Values by owner and key.
+    """Cached values by owner and key.
 
-    They take at most ``limit_bytes``, but the latest value is always cached.
+    The values use at most ``limit_bytes``. The latest value is cached even if it is larger.
     """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        """Current size. Memory shared by several values is included once."""
+        """Current size. Memory shared by several values is included only once."""
         self._lock = threading.RLock()
         self._slots: OrderedDict[_Slot, tuple[weakref.ref[Any], dict[int, int]]] = OrderedDict()
         self._users: dict[int, int] = {}
         self._gone: deque[int] = deque()
 
     def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
-        """Returns the cached value, or computes and caches it with ``make``. Raises the errors of ``make``.
+        """Returns the cached value. If there is none, computes the value with ``make`` and caches it.
 
-        ``size_bytes`` overrides the measured size, for values in mapped files.
+        ``size_bytes`` replaces the measured size, for values in mapped files. Raises the errors of ``make``.
         """
-        kept: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
+        cached: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
         slot = (id(owner), key)
         with self._lock:
-            if key in kept:
+            if key in cached:
                 if slot in self._slots:
                     self._slots.move_to_end(slot)
-                value: Value = kept[key]
+                value: Value = cached[key]
                 return value
         value = make()
         # The key may contain objects that live as long as the value.
@@ -78,7 +78,7 @@ class Memo:
             self._sweep()
             if slot in self._slots:  # two threads computed it
                 self._drop(slot)
-            kept[key] = value
+            cached[key] = value
             self._slots[slot] = (weakref.ref(owner, partial(self._note, id(owner))), leaves)
             self._count(leaves, 1)
             while self.bytes > self.limit_bytes and len(self._slots) > 1:
@@ -89,7 +89,7 @@ class Memo:
         self._gone.append(who)
 
     def forget(self, owner: object, key: Hashable = None) -> None:
-        """Drops the value of an owner under ``key``, or all its values for None."""
+        """Drops the value of an owner with this key; None = all values of the owner."""
         with self._lock:
             for slot in [slot for slot in self._slots if slot[0] == id(owner) and key in (None, slot[1])]:
                 self._drop(slot)
@@ -127,26 +127,26 @@ MEMO = Memo()
 
 
 def cached_by_argument(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
-    """Decorates a function so that its results are cached by its first argument, the owner.
+    """Decorates a function so that its results are cached. The first argument is the owner.
 
-    The other arguments must be hashable.
+    All other arguments must be hashable.
     """
 
     @wraps(make)
-    def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+    def cached(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
         key = (make, args, tuple(sorted(kwargs.items())))
         return MEMO.get(owner, key, lambda: make(owner, *args, **kwargs))
 
-    return kept
+    return cached
 
 
 def drop_cached(owner: object, made_by: Callable[..., object]) -> None:
-    """Drops the cached result of a ``remembered`` function without further arguments."""
+    """Drops the cached result of a ``cached_by_argument`` function that was called with the owner only."""
     MEMO.forget(owner, (getattr(made_by, "__wrapped__", made_by), (), ()))
 
 
 def size_of(value: object, owner: object = None) -> int:
-    """Returns the estimated memory of a value in bytes, without memory shared with its owner."""
+    """Estimates the memory of a value in bytes, excluding memory that it shares with its owner."""
     return sum(_leaves(value, owner).values())
 
 

@@ -18,8 +18,8 @@ Float64 = npt.NDArray[np.float64]
 class Curve(msgspec.Struct, frozen=True, eq=False):
     """A step function: ``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``.
 
-    The last value is valid forever; ``before`` is the value before the first time. Times are sorted. If a time
-    repeats, its last value is used.
+    The last value has no end. ``before`` is the value before the first time. Times are sorted. If a time occurs
+    several times, its last value is used.
     """
 
     time_ns: Int64
@@ -30,7 +30,7 @@ class Curve(msgspec.Struct, frozen=True, eq=False):
 class Bins(msgspec.Struct, frozen=True, eq=False):
     """Mean, minimum and maximum of a curve in each bin.
 
-    Unknown times are ignored. The values are NaN if the whole bin is unknown.
+    Times with unknown value are ignored. All three are NaN if the value is unknown in the whole bin.
     """
 
     mean: Float64
@@ -39,7 +39,7 @@ class Bins(msgspec.Struct, frozen=True, eq=False):
 
 
 def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
-    """Returns the edges of equal bins: edge i is ``start + (end - start) * i // bins``."""
+    """Returns the edges of bins of equal length. Edge i is ``start + (end - start) * i // bins``."""
     whole, rest = divmod(end_ns - start_ns, bins)
     number = np.arange(bins + 1, dtype=np.int64)
     edges: Int64 = start_ns + whole * number + rest * number // bins
@@ -47,9 +47,9 @@ def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
 
 
 def bin_curve(curve: Curve, edges_ns: Int64) -> Bins:
-    """Computes the statistics of a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
+    """Computes the statistics of a curve in each bin ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
 
-    Each mean is summed within its own bin, so short bins of long traces lose no precision.
+    The sum for a mean starts at 0 in each bin, so that short bins of long traces lose no precision.
     """
     left, right = edges_ns[:-1], edges_ns[1:]
     first = np.searchsorted(curve.time_ns, edges_ns, side="left")
@@ -89,16 +89,16 @@ def bin_curve(curve: Curve, edges_ns: Int64) -> Bins:
 
 
 def indicator(ranges: Ranges) -> Curve:
-    """Returns a curve that is 1 inside the intervals and 0 elsewhere."""
+    """Returns a curve that is 1 inside the intervals and 0 outside."""
     time = np.column_stack((ranges.start, ranges.end)).ravel()
     return Curve(time, np.tile([1.0, 0.0], len(ranges)), 0.0)
 
 
 def sum_of_intervals(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
-    """Returns the sum of the weights of the open intervals ``[start, end)`` over time.
+    """Returns the sum over time of the weights of all intervals ``[start, end)`` that contain that time.
 
-    The default weight is 1, which counts the intervals. Empty and inverted intervals are ignored. Without open
-    intervals the sum is exactly 0, because rounding errors are reset.
+    The default weight is 1, which gives the number of intervals. Empty and inverted intervals are ignored. Where
+    there is no interval, the sum is exactly 0, because rounding errors are removed.
     """
     proper = np.flatnonzero(end_ns > start_ns)
     if not len(proper):

@@ -1,7 +1,7 @@
 """Private temporary directories, removed at exit.
 
-Directories of killed processes are removed at the next start, because SIGKILL and SIGHUP run no cleanup. Each
-directory has a lock that the system releases when its process ends.
+SIGKILL and SIGHUP end a process without cleanup. Therefore the next start removes the directories of ended
+processes. Each directory has a lock that the operating system releases when its process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A temporary directory that only this user can read. Creating one removes abandoned ones."""
+    """A temporary directory that only this user can read. Creating a directory also removes abandoned directories."""
 
     def __init__(self) -> None:
         remove_abandoned()
@@ -40,7 +40,6 @@ class PrivateFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Removes the directory and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -50,7 +49,7 @@ class PrivateFolder:
 def remove_abandoned() -> None:
     """Removes private directories whose process has ended.
 
-    Directories without a lock are skipped, because another process may be creating them.
+    A directory that has no lock is skipped, because another process may be creating it.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):

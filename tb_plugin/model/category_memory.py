@@ -27,8 +27,12 @@ CATEGORIES = (
 BEFORE = -1
 
 
-class Action(msgspec.Struct, frozen=True):
-    """PyTorch's action numbers. ``LEVEL`` marks files that report levels instead of actions."""
+@dataclass(frozen=True)
+class Action:
+    """Kinds of memory changes, numbered as in PyTorch.
+
+    ``LEVEL`` means that a file reports memory levels instead of changes.
+    """
 
     LEVEL = 0
     PREEXISTING = 1
@@ -51,8 +55,9 @@ class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     report: ReadReport
 
 
-class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Memory changes sorted by time. Rows about memory allocated before the recording are summed in ``before``."""
+@dataclass(frozen=True, eq=False)
+class CategoryMemory:
+    """Memory changes sorted by time. ``before`` has the memory that was allocated before the recording."""
 
     origin_ns: int
     """Time of the first change, in nanoseconds since 1970."""
@@ -66,7 +71,7 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
     before: Int64
     """Bytes per category before the first change, including ``missing``."""
     missing: Int64
-    """Bytes per category that are released in the file but never allocated in it."""
+    """Bytes per category that the file releases but never allocates."""
     report: ReadReport
 
     @property
@@ -75,11 +80,11 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
-        """Returns the number of changes up to and including each time."""
+        """Returns, for each time, how many changes happened up to and including that time."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:
-        """Returns the memory in bytes after the first ``rows[i]`` changes, shape (len(rows), categories)."""
+        """Returns the bytes of each category after the first ``rows[i]`` changes, shape (len(rows), categories)."""
         found = np.repeat(self.before[None, :], len(rows), axis=0)
         for number, (place, level) in enumerate(categories_of(self)):
             at = np.searchsorted(place, rows, side="left")
@@ -90,7 +95,7 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
 
 @cached_by_argument
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
-    """Returns, for each category, the indices of its changes and its bytes after each change."""
+    """Returns, for each category, the indices of its changes and its total bytes after each of them."""
     found = []
     for number in range(len(CATEGORIES)):
         place = np.flatnonzero(memory.category == number)
@@ -100,13 +105,13 @@ def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
 
 @cached_by_argument
 def moments_of(memory: CategoryMemory) -> Int64:
-    """Returns the index of the last change at each distinct time. Simultaneous changes count as one."""
+    """Returns, for each distinct time, the index of the last change at that time."""
     times = memory.time_ns
     return np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.empty(0, np.int64)
 
 
 def assembled(raw: RawCategoryMemory) -> CategoryMemory:
-    """Sorts the changes by time and sums the memory allocated before the recording."""
+    """Returns the changes sorted by time, and the sum of the memory allocated before the recording."""
     old = raw.time_ns < 0
     before = _sums(raw.category[old], raw.bytes[old])
     first = int(old.sum())

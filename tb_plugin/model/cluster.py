@@ -11,8 +11,9 @@ from tb_plugin.model.trace.job_tables import job_table
 from tb_plugin.model.trace.report import ReadReport
 
 
-class Cluster(msgspec.Struct, frozen=True, eq=False):
-    """Tables that a profiler reports about the ranks of a job. Unreported tables are absent."""
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Tables that a profiler reports about the ranks of a job. Tables that it does not report are absent."""
 
     tables: Mapping[str, pa.Table]
     """Tables by name, with the columns of ``trace.job_tables.SCHEMAS``."""
@@ -21,7 +22,7 @@ class Cluster(msgspec.Struct, frozen=True, eq=False):
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:
-        """Returns a table by name. An unreported table is empty."""
+        """Returns a table by name. If the profiler does not report it, the table is empty."""
         found = self.tables.get(name)
         return job_table(name, {}) if found is None else found
 

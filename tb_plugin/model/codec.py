@@ -1,8 +1,8 @@
 """Storage of frozen Structs of arrays in one Arrow file.
 
-Columns differ in length, so the file has one record and every column is a list. Reading maps the file and copies
-only booleans. A column is named after the path of its field (``operators.row``). All other values are JSON in the
-header.
+Columns differ in length. The file therefore has a single record, in which each column is one list. Reading maps the
+file into memory and copies only boolean columns. A column is named after the path of its field (``operators.row``).
+All other values are in the header, as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POSITION = re.compile(r"\.\d+")
 def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
     """Writes a model to ``path``.
 
-    The write is not atomic: callers write a temporary file and rename it. Raises OSError.
+    The write is not atomic: callers write a temporary file and then rename it. Raises OSError.
     """
     split = _Split(profiler)
     header = split.value(type(model), model, "")
@@ -43,9 +43,10 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 
 
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
-    """Maps a model file into memory. Raises CacheFileLost if the file is missing, damaged or from another version.
+    """Maps a model file into memory. Raises CacheFileLost if the file is missing, is damaged, or has another
+    version.
 
-    Does not verify the checksum. Callers that read files of other processes verify it first.
+    Does not verify the checksum. A caller that reads a file of another process must verify it first.
     """
     with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
@@ -67,9 +68,12 @@ class _Split(msgspec.Struct):
     """Splits a model into columns and a JSON header."""
 
     profiler: Lookup
-    columns: dict[str, pa.Array] = msgspec.field(default_factory=dict)
-    parts: dict[str, list[Any]] = msgspec.field(default_factory=dict)
-    """Arrays of tuple members. They are concatenated, because one column each would need more space than its values."""
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    """Arrays in tuples, grouped into columns.
+
+    The arrays of a column are concatenated, because one column per array would need more space than the values.
+    """
 
     def value(self, hint: Any, value: Any, path: str) -> Any:
         if hint is Recorder:
@@ -114,8 +118,8 @@ class _Join(msgspec.Struct):
     table: pa.Table
     profiler: Lookup
     names: frozenset[str] = frozenset()
-    parts: dict[str, tuple[Any, int]] = msgspec.field(default_factory=dict)
-    """Concatenated arrays of tuple members, each with the position to read from next."""
+    parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    """Concatenated arrays, each with the position of the next value to read."""
 
     def __post_init__(self) -> None:
         self.names = frozenset(self.table.column_names)

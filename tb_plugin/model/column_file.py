@@ -13,7 +13,7 @@ from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
-    """Returns a column as a single list value, so that columns of different lengths fit into one record."""
+    """Returns a column as one list value. Columns of different lengths then fit into the same record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
@@ -37,14 +37,17 @@ def with_header(columns: Mapping[str, pa.Array], header: Mapping[str, Any]) -> p
 
 
 def header_of(table: pa.Table) -> dict[str, Any]:
-    """Returns the header from the metadata of a table."""
+    """Returns the header, which is in the metadata of the table."""
     header: dict[str, Any] = json.loads(table.schema.metadata[b"torch_trace"])
     return header
 
 
 @contextmanager
 def cache_file_errors(what: str, path: str, again: str) -> Iterator[None]:
-    """Converts errors about a missing or damaged cache file to CacheFileLost. ``what`` is the start of its message."""
+    """Converts errors about a missing or damaged cache file to CacheFileLost.
+
+    Its message is ``what`` followed by "gone." or "damaged.".
+    """
     try:
         yield
     except FileNotFoundError as error:

@@ -38,8 +38,9 @@ TENSORS = pa.schema(
 )
 
 
-class ExecutionTrace(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Nodes in order of their start, and their input and output tensors."""
+@dataclass(frozen=True, eq=False)
+class ExecutionTrace:
+    """Nodes sorted by start, and the input and output tensors of the nodes."""
 
     nodes: pa.Table
     tensors: pa.Table

@@ -1,4 +1,4 @@
-"""Flight recorder records of one rank, and its process groups."""
+"""Flight recorder data of one rank: collectives and process groups."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class Group(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...] = ()
 
 
-class Status(msgspec.Struct, frozen=True):
-    """The rank's last enqueued, started and completed collective in one group, by sequence number (-1 = none)."""
+@dataclass(frozen=True)
+class Status:
+    """Last collectives that the rank enqueued, started and completed in one group, as sequence numbers (-1 = none)."""
 
     group_number: int
     enqueued: int
@@ -55,8 +56,9 @@ class Status(msgspec.Struct, frozen=True):
     completed: int
 
 
-class RawFlight(msgspec.Struct, frozen=True, eq=False):
-    """Records in file order, as returned by a reader."""
+@dataclass(frozen=True, eq=False)
+class RawFlight:
+    """Flight recorder data in file order, as returned by a reader."""
 
     records: pa.Table
     """One row per call, with the columns of ``SCHEMA``."""
@@ -68,11 +70,12 @@ class RawFlight(msgspec.Struct, frozen=True, eq=False):
     report: ReadReport
 
 
-class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Records sorted by number, with derived columns."""
+@dataclass(frozen=True, eq=False)
+class Flight:
+    """Flight recorder data with calls sorted by record number, and derived columns."""
 
     records: pa.Table
-    """One row per call, with the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
+    """One row per call, with the columns of ``SCHEMA`` and the derived columns ``finished`` and ``duration_ns``."""
     groups: tuple[Group, ...]
     status: tuple[Status, ...]
     version: str
@@ -84,7 +87,7 @@ class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @property
     def origin_ns(self) -> int:
-        """Returns when the first record was created, in nanoseconds since 1970; 0 if unknown."""
+        """Returns the creation time of the first record, in nanoseconds since 1970; 0 if unknown."""
         return int(pc.min(self.records["created_ns"]).as_py() or 0)
 
     @property
@@ -94,11 +97,11 @@ class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def assembled(raw: RawFlight) -> Flight:
-    """Sorts the records by number and derives which calls have finished, and their durations.
+    """Returns the calls sorted by record number, with the columns ``finished`` and ``duration_ns``.
 
-    A call has finished if its state is "completed" or if the recorder retired it. Some backends never update the
-    state beyond "scheduled". A call has therefore also finished if the rank reports a later collective as
-    completed. Reported progress beyond the newest record is ignored.
+    A call has finished if its state is "completed" or the recorder has retired it. A collective has also finished
+    if the rank reports a later collective of the group as completed, because some backends never update the state
+    beyond "scheduled". Reported progress beyond the newest record is ignored.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

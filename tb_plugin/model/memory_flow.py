@@ -1,6 +1,6 @@
 """Tensors as rectangles of addresses and time.
 
-Tensors may share memory, like a view and its base.
+Two tensors may share memory, for example a view and its base.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RawMemoryFlow(msgspec.Struct, frozen=True, eq=False):
     start_ns: Int64
     """Creation time, on the clock of the recording."""
     end_ns: Int64
-    """Time when the memory was released; -1 if it was not released during the recording."""
+    """Time when the memory was released; -1 if this was not during the recording."""
     operator: Int64
     """Number of the operator that created the tensor; -1 if not reported."""
     name: Int32
@@ -54,7 +54,7 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     size: Int64
     start_ns: Int64
     end_ns: Int64
-    """Release time. Tensors that were not released end with the recording."""
+    """Release time. For a tensor that was not released, the end of the recording."""
     is_released: npt.NDArray[np.bool_]
     operator: Int64
     name: Int32
@@ -63,7 +63,7 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     """First address of each used range, ascending."""
     region_size: Int64
     region_offset: Int64
-    """Start of each range on the drawn address axis, where a narrow strip replaces each large gap."""
+    """Start of each range on the drawn address axis, where large gaps are shortened."""
     strings: StringTable
     last_ns: int
     """Time of the last creation or release of a tensor."""
@@ -79,7 +79,7 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
 
     @property
     def extent_bytes(self) -> int:
-        """Returns the length of the drawn address axis, which has no large gaps."""
+        """Returns the length of the drawn address axis, where large gaps are shortened."""
         return int(self.region_offset[-1] + self.region_size[-1]) if len(self.region_size) else 0
 
     @property
@@ -99,19 +99,21 @@ class Levels(msgspec.Struct, frozen=True, eq=False):
 
     time_ns: Int64
     used: Int64
-    """Bytes in use; memory shared by several tensors counts once."""
+    """Bytes in use. Memory shared by several tensors is counted once."""
     tensors: Int64
     """Sum of the sizes of all live tensors, in bytes."""
     is_exact: bool
-    """False if ``used`` is only the sum of tensor sizes, because an exact count would need too much memory."""
+    """False if ``used`` is only the sum of tensor sizes. An exact value would then need too much memory."""
 
     @property
     def peak(self) -> int:
-        """Returns the index of the highest level, the first one if there are several; -1 without levels."""
+        """Returns the index of the highest level, or of the first one if several are equal; -1 if there are no
+        levels.
+        """
         return int(self.used.argmax()) if len(self.used) else MISSING
 
     def at(self, time_ns: int) -> int:
-        """Returns the index of the level at a time; -1 before the first level."""
+        """Returns the index of the level that is valid at a time; -1 before the first level."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
 
@@ -178,10 +180,11 @@ def _changes(start: Int64, end: Int64, size: Int64) -> tuple[Int64, Int64]:
 
 
 def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
-    """Returns start, end and size of the times during which each part of the memory is in use.
+    """Returns start, end and size of each period in which a piece of memory is in use. Returns None if there would
+    be more than ``MOST_PIECES``.
 
-    Tensors are split at the addresses where any tensor starts or ends; overlapping uses of one part are merged.
-    None if there are more than ``MOST_PIECES`` parts.
+    Memory is cut into pieces at each address where a tensor starts or ends. Overlapping uses of a piece are merged
+    into one period.
     """
     lived = flow.end_ns > flow.start_ns
     address, size = flow.address[lived], flow.size[lived]

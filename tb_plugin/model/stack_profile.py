@@ -24,8 +24,9 @@ Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
 MAX_DEPTH = 10_000
 
 
-class Places(msgspec.Struct, frozen=True, eq=False):
-    """Nodes of the merged stacks of each thread, parents first. ``own`` excludes the values of children."""
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Nodes of the merged stacks of each thread, parents first. ``own`` excludes the values of child nodes."""
 
     label: Int32
     """Index of the frame name."""
@@ -34,8 +35,9 @@ class Places(msgspec.Struct, frozen=True, eq=False):
     own: Int64
 
 
-class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Merged stacks and the unit of their values."""
+@dataclass(frozen=True, eq=False)
+class StackProfile:
+    """Merged stacks with values, and the unit of the values."""
 
     names: pa.Array
     """Frame names (large_string)."""
@@ -45,12 +47,15 @@ class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=Tru
     """Number of stacks in the file."""
     counted: Counted
     what: str
-    """Quantity that the values measure, from the file or its name; empty if unknown."""
+    """Quantity that the values measure, from the content or the name of the file; empty if unknown."""
     report: ReadReport
     node: Int64 = no_rows(np.int64)
-    """Ids of the graph nodes that have stacks here, ascending; empty for other profiles."""
+    """Ids of the CUDA graph nodes that have stacks in this profile, ascending.
+
+    Empty if the profile is not about graph nodes.
+    """
     node_place: Int32 = no_rows(np.int32)
-    """Innermost place of each graph node."""
+    """For each CUDA graph node, the index in ``Places`` of its innermost frame."""
 
     def __len__(self) -> int:
         return len(self.places.label)
@@ -59,7 +64,8 @@ class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=Tru
 def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) -> Places:
     """Returns the merged stacks.
 
-    ``frame`` concatenates the frames of all stacks, outermost first; ``first`` has the start of each stack.
+    ``frame`` has the frames of all stacks, each stack outermost frame first. ``first`` has the start of each stack
+    in ``frame``.
     """
     length = np.minimum(np.diff(first), MAX_DEPTH)
     builder = _Builder()
@@ -70,11 +76,11 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
         depth += 1
         stacks = stacks[length[stacks] > depth]
     some = length > 0
-    return builder.made(node[some], value[some])
+    return builder.build(node[some], value[some])
 
 
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
-    """Returns the merged stacks of the calls of one thread. Top-level calls have level 1 and parent -1."""
+    """Returns the merged stacks of the calls of one thread. A top-level call has level 1 and parent -1."""
     builder = _Builder()
     node = np.full(len(frame) + 1, thread, np.int64)  # the last entry is for index -1
     order = np.argsort(level, kind="stable")
@@ -82,13 +88,12 @@ def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, threa
     for begin, end in pairwise(bounds.tolist()):
         rows = order[begin:end]
         node[rows] = builder.level(node[parent[rows]], frame[rows], np.full(len(rows), thread))
-    return builder.made(node[:-1], own)
+    return builder.build(node[:-1], own)
 
 
 def concatenate_places(parts: Sequence[Places]) -> Places:
-    """Concatenates the merged stacks of several threads."""
     if not parts:
-        return _Builder().made(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return _Builder().build(np.zeros(0, np.int64), np.zeros(0, np.int64))
     begin = np.cumsum([0, *(len(part.label) for part in parts)])
     parents = [np.where(part.parent < 0, MISSING, part.parent + at) for part, at in zip(parts, begin[:-1], strict=True)]
     return Places(
@@ -100,7 +105,7 @@ def concatenate_places(parts: Sequence[Places]) -> Places:
 
 
 class _Builder:
-    """Builds merged stacks level by level. Equal names with the same parent become one place."""
+    """Builds merged stacks level by level. Frames with the same name and the same parent become one node."""
 
     def __init__(self) -> None:
         self._label: list[Int64] = []
@@ -109,7 +114,7 @@ class _Builder:
         self._made = 0
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
-        """Returns the place of each frame. ``above`` has the parent places, or the threads on the first level."""
+        """Returns the node of each frame. ``above`` has the parent nodes, or the threads on the first level."""
         places = group(above, frame)
         first = places.first
         self._label.append(frame[first])
@@ -118,7 +123,7 @@ class _Builder:
         self._made += len(first)
         return places.of + (self._made - len(first))
 
-    def made(self, node: Int64, value: Int64) -> Places:
+    def build(self, node: Int64, value: Int64) -> Places:
         own = np.zeros(self._made, np.int64)
         np.add.at(own, node, value)
         none = [np.zeros(0, np.int64)]
@@ -129,7 +134,10 @@ class _Builder:
 
 
 def captured_by_node(profile: StackProfile) -> Captured:
-    """Returns the calls enclosing the launch of each graph node. Ids index the names of the profile."""
+    """Returns the calls that enclose the launch of each graph node.
+
+    The string ids in the result are indices into the names of the profile.
+    """
     places = profile.places
     scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)
     return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

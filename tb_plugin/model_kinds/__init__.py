@@ -1,6 +1,6 @@
 """Models: the kinds of profiles.
 
-``MODELS`` declares them. Their code is imported at first use.
+``MODELS`` declares all models. Their code is imported at first use.
 """
 
 from __future__ import annotations

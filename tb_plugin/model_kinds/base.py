@@ -1,7 +1,7 @@
-"""Interface of models, between readers and views.
+"""Interface between readers and views: models.
 
-Each kind of profile has a model type. Readers return its input, and views name the type that they accept. A trace
-(events in time) is one model; other models have no events.
+Each kind of profile has a model. A reader returns the input of a model, and a view declares the model that it
+accepts. A trace, which consists of events in time, is one model. All other models have no events.
 """
 
 from __future__ import annotations
@@ -23,41 +23,42 @@ Raw = TypeVar("Raw")
 Made = TypeVar("Made")
 
 
-class Outline(msgspec.Struct, frozen=True):
-    """Summary of a loaded profile, available without opening it again."""
+@dataclass(frozen=True)
+class Outline:
+    """Summary of a loaded profile. It is available without opening the profile again."""
 
     report: ReadReport
     steps: Sequence[StepInfo] = ()
     window: WindowInfo | None = None
-    """The opened window, if only a part of the trace was opened."""
+    """The window that is open; None if the whole trace is open."""
     clock: ClockInfo | None = None
     """Wall-clock time of the recording, if known."""
     all_steps: Sequence[str] = ()
-    """Labels of all steps of the trace, if only a window was opened."""
+    """Labels of all steps of the trace, if only a window is open."""
     has_replays: bool = False
-    """Whether the trace launches captured graphs."""
+    """Whether the trace launches CUDA graphs."""
     has_captures: bool = False
-    """Whether the trace contains the captures of its graphs."""
+    """Whether the trace contains the captures of its CUDA graphs."""
 
 
 class Model(Protocol[Raw, Made]):
-    """Builds, stores and summarises one kind of profile. To add one, add a row to ``rows.py``."""
+    """Builds, stores and summarises one kind of profile. To add a model, add a row to ``rows.py``."""
 
     id: str
-    """Used in ``Profile.model`` and in cache keys. It must never change."""
+    """Value of ``Profile.model``, also used in cache keys. It must never change."""
     noun: str
-    """User-facing noun for one profile, such as "a trace"."""
+    """Noun for one profile in messages to users, such as "a trace"."""
     version: int
-    """Part of every cache key. Increase it whenever the output of ``write`` or its meaning changes."""
+    """Part of every cache key. Increase this number whenever the output of ``write`` changes in content or meaning."""
     default_view: str
-    """View that opens first. It counts the notices about the data."""
+    """Id of the view that opens first. This view also contains the notices about the data."""
 
     features: tuple[Feature, ...]
     """Page features that all profiles of this model support."""
 
     @property
     def raw(self) -> type[Raw]:
-        """Returns the type that readers return."""
+        """Returns the type of the result of readers."""
         ...
 
     @property
@@ -66,7 +67,7 @@ class Model(Protocol[Raw, Made]):
         ...
 
     def assemble(self, raw: Raw) -> Made:
-        """Builds the model from the result of a reader, with all derived data."""
+        """Builds the model, including all derived data, from the result of a reader."""
         ...
 
     def write(self, made: Made, path: str) -> None:
@@ -77,42 +78,42 @@ class Model(Protocol[Raw, Made]):
         """Returns the model in a file, memory-mapped if possible. Raises CacheFileLost."""
         ...
 
-    def outline(self, made: Made) -> Outline:
-        """Returns the summary of a profile."""
-        ...
+    def outline(self, made: Made) -> Outline: ...
 
     def open_companion(self, made: Made, path: str) -> None:
         """Opens or creates further cached data next to the file ``path``. Raises CacheRefused.
 
-        Use it for data that is too expensive to compute in each process.
+        Use this for data that is too expensive to compute in each process.
         """
         ...
 
 
 def as_read(raw: Any) -> Any:
-    """Returns its argument, for models that equal the result of the reader."""
+    """Returns ``raw``. Used by models that are equal to the result of the reader."""
     return raw
 
 
 def no_clock(made: Any) -> ClockInfo | None:
-    """Returns None, for models without wall-clock time."""
+    """Returns None. Used by models that have no wall-clock time."""
     return None
 
 
 class Reported(Protocol):
-    """A model with a report of its reader."""
+    """A model that contains the report of its reader."""
 
     @property
-    def report(self) -> ReadReport:
-        """Returns the report of the reader."""
-        ...
+    def report(self) -> ReadReport: ...
 
 
 Filed = TypeVar("Filed", bound=Reported)
 
 
-class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
-    """Base for models stored as one file: a frozen Struct of arrays, without steps."""
+@dataclass(eq=False)
+class FileModel(Generic[Raw, Filed]):
+    """Base class of models that are stored as one file.
+
+    Such a model is a frozen dataclass of arrays and has no steps.
+    """
 
     id: str
     noun: str
@@ -125,19 +126,15 @@ class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
     features: tuple[Feature, ...] = ()
 
     def assemble(self, raw: Raw) -> Filed:
-        """Builds the model from the result of a reader."""
         return self.assembled(raw)
 
     def write(self, made: Filed, path: str) -> None:
-        """Writes the model to a file. Raises OSError."""
         codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> Filed:
-        """Returns the model in a file, with memory-mapped columns. Raises CacheFileLost."""
         return codec.read(self.type, path, self.version, profiler_by_id)
 
     def outline(self, made: Filed) -> Outline:
-        """Returns the reader's report and the clock."""
         return Outline(made.report, clock=self.clock(made))
 
     def open_companion(self, made: Filed, path: str) -> None:

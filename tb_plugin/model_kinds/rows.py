@@ -1,4 +1,4 @@
-"""Declarations of models without events."""
+"""Declarations of models that have no events."""
 
 from __future__ import annotations
 

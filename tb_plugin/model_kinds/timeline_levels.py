@@ -1,7 +1,7 @@
-"""Timeline levels of detail, stored next to the column file.
+"""Levels of detail of the timeline, stored next to the column file.
 
-The file is created once and memory-mapped by all workers. It is an Arrow stream with one record of list columns (as
-in ``model/codec.py``), followed by a checksum.
+The file is created once and memory-mapped by all workers. It is an Arrow stream that contains one record of list
+columns (as in ``model/codec.py``), followed by a checksum.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _AGAIN = "It will be computed again: repeat the request."
 
 
 def levels_path(path: str) -> str:
-    """Returns the path of the timeline levels for a column file."""
+    """Returns the path of the timeline levels that belong to a column file."""
     return str(Path(path).with_suffix(".levels"))
 
 
 def levels_of(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the memory-mapped timeline levels of a trace, creating their file if necessary.
+    """Returns the memory-mapped timeline levels of a trace. Creates their file if necessary.
 
     Raises CacheRefused.
     """
@@ -57,7 +57,6 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
 
 
 def write(pyramid: Pyramid, path: str) -> None:
-    """Writes the timeline levels to a file."""
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {"lane": pyramid.lane, "depth": pyramid.depth}
     if pyramid.module is not None:
         arrays["module"] = pyramid.module
@@ -88,7 +87,7 @@ def write(pyramid: Pyramid, path: str) -> None:
 def read(trace: TraceTable, path: str) -> Pyramid:
     """Returns the memory-mapped timeline levels of a trace.
 
-    Raises CacheFileLost if the file is missing, damaged, or of another trace.
+    Raises CacheFileLost if the file is missing or damaged, or belongs to another trace.
     """
     with cache_file_errors("The timeline levels are", path, _AGAIN):
         if not has_valid_checksum(path):

@@ -1,4 +1,4 @@
-"""The trace model, with its timeline levels."""
+"""The trace model and its timeline levels."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from tb_plugin.profilers import profiler_by_id
 
 
 class TraceModel:
-    """Builds, stores and summarises traces."""
-
     id = "trace"
     noun = "a trace"
     version = 19
@@ -29,19 +27,16 @@ class TraceModel:
     type = TraceTable
 
     def assemble(self, raw: RawTrace) -> TraceTable:
-        """Builds a trace with nesting, launches and steps. Raises UnreadableTrace."""
+        """Builds a trace, including nesting, launches and steps. Raises UnreadableTrace."""
         return assemble(raw)
 
     def write(self, made: TraceTable, path: str) -> None:
-        """Writes the column file. Raises OSError."""
         codec.write(made, path, self.version, profiler_by_id)
 
     def read(self, path: str) -> TraceTable:
-        """Returns a trace with memory-mapped columns. Raises CacheFileLost."""
         return codec.read(TraceTable, path, self.version, profiler_by_id)
 
     def outline(self, made: TraceTable) -> Outline:
-        """Returns the reader's report, steps, window and wall-clock time."""
         found, whole = made.steps, made.coverage.full
         times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
         steps = [

@@ -1,6 +1,6 @@
 """Payloads: the data types of server responses.
 
-Each kind has its own file. TypeScript types are generated from these classes (``make types``).
+Each kind of payload has one file. TypeScript types are generated from these classes (``make types``).
 """
 
 from tb_plugin.payloads.bands import Bands, BandsEnvelope

@@ -6,29 +6,29 @@ from msgspec import Struct
 
 
 class BandsEnvelope(Struct, frozen=True):
-    """Peak memory of a private pool on one stream. The blocks of the pool are drawn inside it."""
+    """Peak memory of a private pool on one stream. The blocks of this pool are drawn inside the envelope."""
 
     name: str
     height_bytes: list[int]
-    """One value per column: the maximum of active or reserved bytes so far."""
+    """One value per column: maximum up to then of the active or reserved bytes."""
 
 
 class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     """A tile of the active-memory timeline: at most 512 columns and their blocks.
 
-    In the segment layer, segments replace blocks; a segment is allocated while it exists.
+    In the segment layer, segments replace blocks. A segment counts as allocated while it exists.
 
-    The x axis is either the state of the allocator history (state 0 is before the first event, state e + 1 after
-    event e), or nanoseconds since the first event. Column i of tile t covers ``width`` units of the axis from ``(t
-    * 512 + i) * width``. It shows the covered state with the most active bytes, or the previous state if it covers
-    none. Blocks are in stacking order, lowest first.
+    The unit of the x axis is either nanoseconds since the first event, or states of the allocator history. State 0
+    is before the first event, and state e + 1 is after event e. Column i of tile t starts at ``(t * 512 + i) *
+    width`` and is ``width`` units wide. A column shows the state with the most active bytes among its states. A
+    column without any state shows the previous state. Blocks are in stacking order, lowest first.
     """
 
     name: str
     title: str
     level: int
     levels: int
-    """Number of levels of detail. On the last one, a single tile covers the whole history."""
+    """Number of levels of detail. On the last level, one tile covers the whole history."""
     tile: int
     width: int
     """Axis units per column: 2 to the power of ``level``."""
@@ -36,49 +36,49 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     """Length of the history in axis units."""
     has_times: bool
     peak_bytes: int
-    """Maximum of active bytes, or of the envelopes, over the whole history."""
+    """Maximum over the whole history of the active bytes, or of the envelopes."""
     peak_event: int
-    """Event that first reached the peak; -1 = before the first event."""
+    """First event at which the peak is reached; -1 = before the first event."""
     event: list[int]
-    """One per column: the event before the displayed state; -1 = before the first event."""
+    """One per column: the last event before the displayed state; -1 = the state is before the first event."""
     time_ns: list[int]
-    """One per column: time of that event; for -1, time of the first event."""
+    """One per column: time of ``event``. If that is -1, the time of the first event."""
     active_bytes: list[int]
     """One per column: total bytes of allocated blocks (or segments)."""
     rest_bytes: list[int]
-    """One per column: bytes of blocks that are neither listed nor in an envelope, drawn on top."""
+    """One per column: bytes of blocks that are neither listed nor inside an envelope. They are drawn on top."""
     block: list[int]
-    """One per block: its number on the device."""
+    """One per block: block number on the device."""
     first: list[int]
-    """One per block: its first column."""
+    """One per block: first column of the block."""
     end: list[int]
-    """One per block: the column after its last one."""
+    """One per block: column after the last column of the block."""
     size_bytes: list[int]
     begin: list[int]
-    """One per block: the event that allocated it; -1 = before the history."""
+    """One per block: event that allocated the block; -1 = allocated before the history."""
     freed: list[int]
-    """One per block: the event that requested its release; -1 = none.
+    """One per block: event that requested the release of the block; -1 = none.
 
-    The block may stay active afterwards.
+    The block may stay active after that event.
     """
     life_ns: list[int]
-    """One per block: time between allocation and release request; -1 = unknown."""
+    """One per block: time from allocation to release request; -1 = unknown."""
     stack: list[int]
     """One per block: index in ``lines``."""
     category: list[int]
     """One per block: index in ``categories``."""
     stack_number: list[int]
-    """One per stack: its number; -1 = no stack."""
+    """One per stack: stack number; -1 = no stack."""
     lines: list[str]
     """One per stack: the innermost frame of user code; "" = no frames."""
     modules: list[str]
-    """One per stack: the ``nn.Module`` whose forward was running; "" = unknown."""
+    """One per stack: ``nn.Module`` whose forward pass was running; "" = unknown."""
     categories: list[str]
     """Categories of the listed blocks; "" = no category."""
     hidden: int
     """Number of blocks in these columns that are not listed."""
     has_private_pools: bool
     envelopes: list[BandsEnvelope]
-    """Envelopes of private pools, drawn below all other blocks in this order. Empty unless requested."""
+    """Envelopes of private pools. They are drawn below all other blocks, in this order. Empty unless requested."""
     envelope: list[int]
-    """One per block: index in ``envelopes``; -1 = in no envelope. Empty without envelopes."""
+    """One per block: index in ``envelopes``; -1 = not in an envelope. Empty if there are no envelopes."""

@@ -1,7 +1,7 @@
 """Basic payload types, such as numbers with units.
 
-``kind`` distinguishes payloads. The browser formats numbers: a payload never contains HTML, formatted numbers or
-sentences with numbers. A notice has a text template and figures.
+``kind`` distinguishes payloads. The browser formats numbers. A payload therefore never contains HTML, formatted
+numbers, or sentences with numbers. A notice contains text templates and numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Scalar = int | float | str | bool | None
 
 
 class Metric(Struct, frozen=True):
-    """The meaning, unit and window of a number, as shown in tooltips."""
+    """The definition of a number, as shown in tooltips."""
 
     key: str
     title: str
@@ -30,7 +30,7 @@ class Metric(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """A number with its definition."""
+    """A number and its definition."""
 
     metric: Metric
     value: Scalar
@@ -38,7 +38,7 @@ class Figure(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A link to a view with URL parameters."""
+    """A link to a view, with URL parameters."""
 
     view: str
     params: dict[str, str]
@@ -46,7 +46,7 @@ class Link(Struct, frozen=True):
 
 
 class WindowInfo(Struct, frozen=True):
-    """The opened part of a trace that does not fit in memory.
+    """The window that is open, for a trace that does not fit in memory.
 
     Times are nanoseconds since the start of the whole trace.
     """
@@ -56,29 +56,29 @@ class WindowInfo(Struct, frozen=True):
     trace_ns: int
     """Length of the whole trace."""
     first_step: str | None
-    """Label of the first complete step; None if there is none."""
+    """Label of the first complete step in the window; None if there is none."""
     last_step: str | None
     steps: int
-    """Number of complete steps."""
+    """Number of complete steps in the window."""
     trace_steps: int
     events: int
     trace_events: int
     peak_memory_bytes: int
-    """Estimated memory for opening the whole trace."""
+    """Estimated memory to open the whole trace."""
     budget_bytes: int
     """Memory budget for reading traces (TORCH_TRACE_MEMORY_MB)."""
 
 
 class CoverageInfo(Struct, frozen=True):
-    """The part of the file that the numbers cover."""
+    """The part of the file to which the numbers apply."""
 
     window_ns: int | None = None
-    """Length of the covered time; None without times."""
+    """Length of the covered time; None if the file contains no times."""
     fraction_read: float = 1.0
     complete: bool = True
     steps: list[str] | None = None
     """Labels of the selected steps; None = the whole trace or window."""
     window: WindowInfo | None = None
-    """None if the whole file was opened."""
+    """The window that is open; None if the whole file is open."""
     phase: str | None = None
     """The selected phase; None = any."""

@@ -1,4 +1,4 @@
-"""Breakdowns: parts that add up exactly to a total."""
+"""Breakdowns: slices that add up exactly to a total."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Link, Metric, Unit
 
 
 class Slice(Struct, frozen=True):
-    """One part of a total. ``category`` selects its colour."""
+    """One slice of a total. ``category`` selects the colour."""
 
     metric: Metric
     category: str
@@ -19,9 +19,9 @@ class Slice(Struct, frozen=True):
 
 
 class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
-    """A total and its parts, which add up exactly because they are integers.
+    """A total and its slices. They are integers and add up exactly.
 
-    In a waterfall, the parts lead from ``start`` to ``start + total`` and may be negative.
+    In a waterfall, the slices may be negative. They lead from ``start`` to ``start + total``.
     """
 
     name: str

@@ -26,7 +26,8 @@ class Problem(Struct, frozen=True):
 class SpanInfo(Struct, frozen=True):
     """One profile of a worker.
 
-    ``id`` is used in URLs ("1", "2", ... sorted by time). ``time_unix_ms`` is its wall-clock time, if known.
+    ``id`` is used in URLs: "1", "2", ... in order of time. ``time_unix_ms`` is the wall-clock time of the profile,
+    if known.
     """
 
     id: str
@@ -40,11 +41,11 @@ class SpanInfo(Struct, frozen=True):
     model: str = ""
     """Model of the profile: "trace", "snapshot", ..."""
     format: str = ""
-    """User-facing name of the file format, such as "PyTorch trace"."""
+    """Name of the file format for users, such as "PyTorch trace"."""
     key_figures: list[Figure] = []
-    """The first headline figure of each unit, once the profile is ready."""
+    """Key numbers of a profile that is ready: the first headline number of each unit."""
     is_empty: bool = False
-    """Whether it was read but contains no usable data."""
+    """True if the profile was read and contains no usable data."""
 
 
 class WorkerInfo(Struct, frozen=True):
@@ -57,7 +58,7 @@ class WorkerInfo(Struct, frozen=True):
 class RunInfo(Struct, frozen=True):
     """A directory with traces, or a distributed job with traces in several directories.
 
-    ``grouped_by`` explains why the directories are one job; it is empty for a single directory.
+    ``grouped_by`` explains why the directories belong to one job. It is empty for a single directory.
     """
 
     name: str
@@ -66,7 +67,7 @@ class RunInfo(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """A file or folder that is not a profile; ``reason`` says why."""
+    """A file or folder that is not a profile. ``reason`` explains why."""
 
     path: str
     reason: str
@@ -79,17 +80,17 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     scanning: bool
     scanned_files: int
     last_scan_unix_ms: int | None
-    """None if there are profiles, so that the response changes only with the log directory."""
+    """None if there are profiles. Otherwise the response would change with every scan."""
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
-    """One error per unreadable log directory. Its known profiles stay in ``runs``."""
+    """One error per unreadable log directory. ``runs`` still contains the profiles that were found there earlier."""
     perfetto_url: str = ""
     """Address of the Perfetto UI; empty if TORCH_TRACE_PERFETTO is invalid."""
 
 
 class IssueInfo(Struct, frozen=True):
-    """One kind of problem in a file (model/trace/report.py)."""
+    """One kind of problem in a file (see model/trace/report.py)."""
 
     code: str
     outcome: str
@@ -98,13 +99,13 @@ class IssueInfo(Struct, frozen=True):
     first_offset: int | None
     examples: list[str]
     file: str = ""
-    """File with the issue, if the profile has several."""
+    """File that has the problem, if the profile has several files."""
 
 
 class ReadInfo(Struct, frozen=True):
-    """How the file was read.
+    """How many events of the file were loaded, repaired or dropped, and why.
 
-    ``records`` is the unit of the counts.
+    ``records`` is the unit of these numbers.
     """
 
     format: str
@@ -118,19 +119,20 @@ class ReadInfo(Struct, frozen=True):
     events_unknown: int
     events_other: int
     events_outside: int
-    """Events outside the opened window."""
+    """Number of events outside the window that is open."""
     complete: bool
     issues: list[IssueInfo]
     records: str = "events"
-    """Unit of the counts; empty if the format has nothing to count."""
+    """Unit of the numbers of events; empty if the format has no such unit."""
     cut_files: list[str] = []
-    """Names of truncated files, for a profile with several files."""
+    """Names of truncated files, if the profile has several files."""
 
 
 class StepInfo(Struct, frozen=True):
     """A step that can be selected.
 
-    Its bounds include its device work. Separate host bounds are used for allocator events.
+    Start and end include the device work of the step. For allocator events, the host start and the host end are
+    used.
     """
 
     label: str
@@ -143,10 +145,10 @@ class StepInfo(Struct, frozen=True):
 
 
 class ClockInfo(Struct, frozen=True):
-    """Wall-clock time of a profile, used to align profiles of one process."""
+    """Wall-clock time of a profile, used to align the profiles of one process."""
 
     start_unix_ns: str
-    """Wall-clock time of time 0 as digits, because JavaScript numbers are not precise enough."""
+    """Wall-clock time of time 0, as digits, because JavaScript numbers are not precise enough."""
     length_ns: int
     """Time from time 0 to the last event."""
 
@@ -154,14 +156,15 @@ class ClockInfo(Struct, frozen=True):
 class Loading(Struct, frozen=True):
     """Loading progress of a profile.
 
-    ``seconds`` is the time in the current stage; ``fraction`` is its progress 0..1, None if unknown.
+    ``seconds`` is the time since the current stage started. ``fraction`` is the progress of this stage, 0..1; None
+    = unknown.
     """
 
     stage: Stage
     seconds: float
     fraction: float | None
     counts: dict[str, int]
-    """Events read so far by kind: those of model/trace/schema.py, "memory", "outside" and "other"."""
+    """Number of events read so far, by kind: the kinds in model/trace/schema.py, "memory", "outside" and "other"."""
     about: list[Figure] = []
     """Metadata from the start of the file: devices, versions, rank, options."""
 
@@ -171,17 +174,17 @@ How = Literal["beside", "named", "none"]
 
 
 class CaptureInfo(Struct, frozen=True):
-    """The recordings of the graphs that a trace replays."""
+    """The captures of the CUDA graphs that a trace replays."""
 
     names: list[str]
-    """RUN/WORKER/SPAN of each; several if each graph has its own file."""
+    """RUN/WORKER/SPAN of each capture. There are several if each graph has its own file."""
     how: How
     beside: list[str]
-    """Names of all possible captures next to the trace."""
+    """Names of all possible captures in the folder of the trace."""
     problem: Problem | None = None
-    """Why a capture is not used. The numbers then exclude it."""
+    """The reason why a capture is not used. The numbers then exclude the capture."""
     own: bool = False
-    """Whether the trace contains captures itself."""
+    """Whether the trace itself contains captures."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
@@ -194,7 +197,7 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     fraction: float
     """Fraction of the file read so far, 0..1. For a remote file, copying is the first half."""
     events_read: int
-    """Events read so far; 0 for the combined state of several profiles."""
+    """Number of events read so far; 0 for the combined state of several profiles."""
     problem: Problem | None = None
     views: list[ViewInfo] = []
     steps: list[StepInfo] = []
@@ -202,19 +205,22 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     data_notice_count: int = 0
     """Number of notices about the trace itself, shown next to the (i)."""
     loading: Loading | None = None
-    """None unless it is a single profile that is loading."""
+    """Set only for a single profile that is loading."""
     window: WindowInfo | None = None
-    """None unless the profile is ready and was opened as a window."""
+    """Set only for a profile that is ready and open as a window."""
     model: str = ""
-    """Model of the profile, such as "trace"; it determines the views. Empty for several profiles."""
+    """Model of the profile, such as "trace". The model determines the views. Empty for several profiles."""
     default_view: str = ""
     features: list[str] = []
     """Supported page features: "steps" to select steps, "events" to download events and open them in Perfetto."""
     clock: ClockInfo | None = None
-    """None until the profile is ready, or if the file has no clock."""
+    """None until the profile is ready, and for files that have no clock."""
     trace_steps: list[str] = []
-    """Labels of all steps of the trace, to choose another window. Empty without a window."""
+    """Labels of all steps of the trace, to choose another window. Empty if the whole trace is open."""
     absent: list[ViewInfo] = []
-    """Views that do not apply to the trace, and why. They are not in the navigation, but links may lead to them."""
+    """Views that do not apply to the trace, with reasons.
+
+    They are not in the navigation, but links may lead to them.
+    """
     capture: CaptureInfo | None = None
-    """None unless it is a ready trace that launches captured graphs."""
+    """Set only for a trace that is ready and launches CUDA graphs."""

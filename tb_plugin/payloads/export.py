@@ -21,7 +21,7 @@ def to_json(payload: object) -> bytes:
 
 
 def json_schema() -> dict[str, Any]:
-    """Returns a JSON Schema with one definition per payload class."""
+    """Returns a JSON Schema that has one definition per payload class."""
     _, definitions = msgspec.json.schema_components(ROOTS, ref_template="#/definitions/{name}")
     for schema in definitions.values():
         properties = schema.get("properties")

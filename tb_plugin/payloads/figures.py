@@ -1,4 +1,4 @@
-"""Figures: a few named numbers, such as a headline."""
+"""Figures: a few numbers with names, such as a headline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Figure
 
 
 class Figures(Struct, frozen=True, tag_field="kind", tag="figures"):
-    """Named numbers about one subject."""
+    """Numbers with names, about one subject."""
 
     name: str
     title: str

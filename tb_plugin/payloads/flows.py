@@ -6,11 +6,12 @@ from msgspec import Struct, field
 
 
 class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
-    """Arrows and the events that they connect, as columns of equal length.
+    """Arrows and the events that they connect, as columns.
 
-    An event has a number (``event``), the index of its ``lane`` among all lanes of the trace, the ``row`` within
-    the lane, and times. ``name`` and ``category`` are indices in ``names`` and ``categories``. An arrow leads
-    ``from`` one index in the event columns ``to`` another; ``arrow`` is an index in ``kinds``.
+    Event columns: ``event`` is the event number. ``lane`` is an index in the lanes of the trace. ``row`` is the row
+    within the lane. ``name`` and ``category`` are indices in ``names`` and ``categories``.
+
+    Arrow columns: ``from`` and ``to`` are indices in the event columns. ``arrow`` is an index in ``kinds``.
     """
 
     names: list[str]
@@ -27,8 +28,8 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     to: list[int]
     arrow: list[int]
     label: list[int]
-    """One per arrow: index of its label in ``names``; -1 = no label."""
+    """One per arrow: index of the label in ``names``; -1 = no label."""
     total: int
-    """Number of matching arrows, including omitted ones."""
+    """Number of matching arrows, including omitted arrows."""
     hidden: int
-    """Number of omitted arrows, because there are too many."""
+    """Number of arrows omitted because there are too many."""

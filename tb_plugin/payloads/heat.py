@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Grouping(Struct, frozen=True):
-    """A grouping of the rows of a heat map."""
+    """A way to group the rows of a heat map."""
 
     key: str
     title: str
@@ -16,13 +16,13 @@ class Grouping(Struct, frozen=True):
     of: list[int]
     """One per row: index in ``groups``; -1 = unknown."""
     place: list[int]
-    """One per row: position within its group; -1 = unknown."""
+    """One per row: position of the row within its group; -1 = unknown."""
 
 
 class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
-    """A heat map. ``values`` holds one number per row and column, row by row.
+    """A heat map. ``values`` contains one number per cell, row by row.
 
-    If there are too many steps, each column covers ``merged`` steps and shows their maximum.
+    If there are too many steps, each column shows the maximum over ``merged`` steps.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
     x_metric: Metric
     rows: list[str]
     x: list[str]
-    """Column labels. A column of several steps is labelled ``5-9``, as in a step selection."""
+    """Column labels. If a column covers several steps, its label is a range such as ``5-9``."""
     merged: int
     values: list[int | float | None]
     means: list[int | float | None]
     """Mean of each row over all steps."""
     worst: list[int]
-    """One per column: the row with the largest value; -1 = no values."""
+    """One per column: index of the row that has the largest value; -1 = no values."""
     groupings: list[Grouping]
     choices: list[Metric]
-    """Available measures."""
+    """Measures that the user can choose."""

@@ -1,4 +1,4 @@
-"""Memory flow: tensors as rectangles of addresses and time."""
+"""Memory flow: tensors as rectangles over addresses and time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from msgspec import Struct
 
 
 class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
-    """Tensors in a range of memory and time, sorted by time of creation.
+    """Tensors in a range of addresses and time, in order of creation.
 
-    Addresses are mapped to an axis without large gaps: memory regions follow each other, separated by a strip.
+    The address axis has no large gaps: each memory region starts shortly after the end of the previous region.
     """
 
     name: str
@@ -25,15 +25,15 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     extent_bytes: int
     """Length of the address axis."""
     region_address: list[str]
-    """Hexadecimal, because JSON numbers are not precise enough."""
+    """Address of each region as hexadecimal text, because JSON numbers are not precise enough."""
     region_bytes: list[int]
     region_offset: list[int]
     """Start of each region on the address axis."""
     row: list[int]
-    """One per tensor: its number."""
+    """One per tensor: tensor number."""
     created_ns: list[int]
     released_ns: list[int]
-    """For a tensor that was not released, the end of the recording."""
+    """One per tensor: release time, or the end of the recording if the tensor was not released."""
     is_released: list[bool]
     offset: list[int]
     size_bytes: list[int]
@@ -45,16 +45,16 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     """One per tensor: index in ``layouts``."""
     tensors: list[str]
     operators: list[str]
-    """Operators that created tensors, largest product of memory and time first."""
+    """Operators that created tensors, in descending order of memory multiplied by time."""
     layouts: list[str]
     hidden: int
-    """Number of small tensors that are not listed. Cells show where they are."""
+    """Number of small tensors that are not listed. The cells show where these tensors are."""
     cell_columns: int
     """Number of cells along the time axis."""
     cell_rows: int
     """Number of cells along the address axis."""
     cell_column: list[int]
-    """Column of each vertical run of cells that contain unlisted tensors."""
+    """Column of each vertical run of cells that contain tensors not listed."""
     cell_first: list[int]
     cell_end: list[int]
-    """The row after the last row of each run."""
+    """Row after the last row of each run."""

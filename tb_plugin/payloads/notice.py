@@ -19,10 +19,10 @@ class Reference(Struct, frozen=True):
 
 
 class Saving(Struct, frozen=True):
-    """Estimated time saved per step if the problem is fixed, in nanoseconds.
+    """Estimated time saved per step by the fix, in nanoseconds.
 
-    It is between ``low_ns`` and ``high_ns``. ``shared_ns`` of the upper bound is also part of other findings'
-    savings. ``step_ns`` is the mean step time.
+    The saving is between ``low_ns`` and ``high_ns``. Savings of several findings overlap: ``shared_ns`` is the part
+    of ``high_ns`` that other findings include as well. ``step_ns`` is the mean step time.
     """
 
     low_ns: float
@@ -32,10 +32,10 @@ class Saving(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
-    """One finding.
+    """One finding or one notice about the data.
 
-    ``text``, ``why`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key.
-    ``measure`` is the key of the figure that was compared with ``threshold``.
+    ``text``, ``why`` and ``todo`` are templates. ``{key}`` is replaced by the number with that metric key.
+    ``measure`` is the key of the number that was compared with ``threshold``.
     """
 
     rule: str
@@ -50,9 +50,9 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     title: str = ""
     """Short title; may be empty."""
     why: str = ""
-    """Why it matters."""
+    """Reason why the finding matters."""
     confidence: Literal["high", "medium", "low", ""] = ""
-    """Confidence that this is the cause; empty = not rated."""
+    """Confidence that the reported cause is right; empty = not rated."""
     saving: Saving | None = None
     """None if the saving is unknown."""
     events: list[int] = []
@@ -62,7 +62,10 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
-    """Findings, most important first. ``about`` is their subject: the training, the data, or the view's question."""
+    """Findings, most important first.
+
+    ``about`` is their subject: the training, the data, or the question of the view.
+    """
 
     name: str
     title: str

@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Dots(Struct, frozen=True):
-    """One group of dots. ``category`` selects colour and shape; ``label`` names each dot."""
+    """One group of dots. ``category`` selects their colour and shape. ``label`` contains the name of each dot."""
 
     title: str
     category: str
@@ -18,7 +18,7 @@ class Dots(Struct, frozen=True):
 
 
 class Scatter(Struct, frozen=True, tag_field="kind", tag="scatter"):
-    """Groups of dots over two axes. The table ``table`` of the view has the same numbers."""
+    """Groups of dots over two axes. The table ``table`` of the view contains the same numbers."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Series: values over a shared x axis."""
+"""Series: values over a common x axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Line(Struct, frozen=True):
-    """One series of values. ``category`` selects its colour."""
+    """One series of values. ``category`` selects the colour."""
 
     metric: Metric
     category: str
@@ -18,7 +18,10 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """Lines, stacked bars or areas over x. For bars, ``x`` has labels, otherwise numbers or bin edges."""
+    """Lines, stacked bars or areas over x.
+
+    For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges.
+    """
 
     name: str
     title: str

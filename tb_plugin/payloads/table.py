@@ -8,33 +8,33 @@ from tb_plugin.payloads.base import Metric, Scalar
 
 
 class Column(Struct, frozen=True):
-    """A metric with display options."""
+    """A column of a table: a metric and display options."""
 
     metric: Metric
     hidden: bool = False
-    """Hidden unless selected in the column chooser."""
+    """True if the column is hidden until the user selects it in the column chooser."""
     share: bool = False
-    """Whether cells show a bar: the value divided by its total in ``Table.totals``."""
+    """True if each cell shows a bar: the value divided by the total of the column in ``Table.totals``."""
 
 
 class Sort(Struct, frozen=True):
-    """The column that rows are sorted by."""
+    """The column by which rows are sorted."""
 
     key: str
     descending: bool
 
 
 class Table(Struct, frozen=True, tag_field="kind", tag="table"):
-    """One page of rows, with one value per column key. ``totals`` are sums over all rows, unfiltered."""
+    """One page of rows, with one value per column key. ``totals`` contains the sums over all rows, before filtering."""
 
     name: str
     title: str
     columns: list[Column]
     rows: list[dict[str, Scalar]]
     row_key: list[str]
-    """Keys of the columns that together identify a row, for selection and detail requests."""
+    """Keys of the columns that together identify a row. They are used to select a row and to request its details."""
     name_column: str
-    """The column that search matches first and that opens the row."""
+    """Key of the column that contains the row name. The search tries this column first."""
     total_rows: int
     matched_rows: int
     offset: int
@@ -42,7 +42,7 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     sort: Sort | None
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
-    """Smallest non-zero and largest absolute value of each numeric column, over all rows.
+    """For each numeric column, the smallest non-zero and the largest absolute value over all rows.
 
-    They determine the displayed unit.
+    These values determine the unit in which the column is displayed.
     """

@@ -1,6 +1,6 @@
 """The timeline: lanes and levels of detail.
 
-Its events are sent in tiles (docs/http.md).
+Events are sent in separate tiles (see docs/http.md).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from msgspec import Struct
 
 
 class TimelineTrack(Struct, frozen=True):
-    """One lane: a host thread, its Python calls, or a device stream."""
+    """One lane: a host thread, the Python calls of a thread, or a device stream."""
 
     id: str
-    """Process, thread and content; equal in all traces of the job."""
+    """Identifies the lane by process, thread and content. Equal in all traces of a job."""
     title: str
     subtitle: str
     is_device: bool
@@ -22,7 +22,7 @@ class TimelineTrack(Struct, frozen=True):
 
 
 class TimelineLevel(Struct, frozen=True):
-    """A level of detail. Events shorter than ``cell_ns`` that start in the same cell of a row are merged."""
+    """A level of detail. Events shorter than ``cell_ns`` are merged if they start in the same cell of a row."""
 
     cell_ns: int
     tile_ns: int
@@ -36,15 +36,15 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     end_ns: int
     tracks: list[TimelineTrack]
     groups: list[int]
-    """Each tile covers a group of lanes: group g is ``tracks[groups[g]:groups[g + 1]]``."""
+    """Tiles cover groups of lanes: group g is ``tracks[groups[g]:groups[g + 1]]``."""
     levels: list[TimelineLevel]
-    """From single events to the whole trace in one tile."""
+    """The first level contains single events. The last level contains the whole trace in one tile."""
     categories: list[str]
-    """Names of the values of ``category`` in tiles."""
+    """Names of the ``category`` values in tiles."""
     has_modules: bool
     busy: list[float]
-    """Busy fraction of the devices (or the host) in equal time slices of the whole trace."""
+    """Busy fraction of the devices (or of the host) in time slices of equal length over the whole trace."""
     busy_is_device: bool
     is_range_trace: bool
-    """Whether event kinds are unknown, so that the page colours events by name."""
+    """True if the kinds of events are unknown. The page then colours events by name."""
     total_events: int

@@ -1,4 +1,4 @@
-"""Trees: tables with parents, also drawn as flame graphs."""
+"""Trees: tables whose rows have parents, also drawn as flame graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from tb_plugin.payloads.table import Column
 
 
 class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
-    """Nodes in pre-order. ``parent[i]`` is an index (-1 = root); ``rows[i]`` has one value per column key."""
+    """Nodes in pre-order.
+
+    ``parent[i]`` is the index of the parent of node i (-1 = root). ``rows[i]`` has one value per column key.
+    """
 
     name: str
     title: str
@@ -18,6 +21,6 @@ class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
     rows: list[dict[str, Scalar]]
     label_column: str
     value_columns: list[str]
-    """Columns that can determine the width in a flame graph, preferred first."""
+    """Keys of the columns that may determine the width in a flame graph, in order of preference."""
     total_nodes: int
-    """Number of nodes of the whole tree, which may exceed ``len(rows)``."""
+    """Number of nodes of the whole tree. It may be larger than ``len(rows)``."""

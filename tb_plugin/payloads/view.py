@@ -1,4 +1,4 @@
-"""A view: all payloads for the first display of a page."""
+"""A view: all payloads that a page needs at first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Payload = (
 
 
 class View(Struct, frozen=True, tag_field="kind", tag="view"):
-    """A view's payloads in display order. Tables have their first page only."""
+    """The payloads of a view in display order. For a table, only the first page is included."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class View(Struct, frozen=True, tag_field="kind", tag="view"):
 
 
 class ViewInfo(Struct, frozen=True):
-    """Whether a view applies to a profile. If not, why, and how to enable it."""
+    """Whether a view applies to a profile. If not, the reason and how to enable the view."""
 
     id: str
     title: str
@@ -56,6 +56,6 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Section of the navigation (``Traits.group``)."""
+    """Section of the navigation that contains the view (``Traits.group``)."""
     whole: str = ""
-    """Why a selected phase does not apply to it (``Traits.phase_note``); empty: it applies."""
+    """Reason why the view ignores a selected phase (``Traits.phase_note``); empty = the view uses the phase."""

@@ -1,6 +1,6 @@
 """Profilers, as data.
 
-Each trace contains the profiler that recorded it, so other code needs no profiler names.
+A trace refers to the profiler that recorded it, so other code needs no profiler names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tb_plugin.profilers.torch_npu import TORCH_NPU
 RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TORCH_NPU, MEGENGINE)
 
 PARTIAL = frozenset({MEGENGINE.id})
-"""Profilers with advice for some rules only; the others have an entry for every rule."""
+"""Ids of profilers that have advice for some rules only. All other profilers have advice for every rule."""
 
 __all__ = [
     "MEGENGINE",
@@ -28,5 +28,5 @@ __all__ = [
 
 
 def profiler_by_id(profiler_id: str) -> Recorder | None:
-    """Returns a profiler by id, None if unknown."""
+    """Returns the profiler with this id, None if unknown."""
     return next((recorder for recorder in RECORDERS if recorder.id == profiler_id), None)

@@ -46,4 +46,4 @@ COMPILED = CompiledNames(
     operators=tuple(_OPERATORS.split()),
     file="kernel_file",
 )
-"""Checked with PyTorch 2.13 (`samples/compiled_breaks_cpu`) and 2.x (Triton on an MI300X)."""
+"""Checked with PyTorch 2.13 (`samples/compiled_breaks_cpu`), and with another 2.x version (Triton on an MI300X)."""

@@ -41,7 +41,7 @@ RECORDING = {
         "The timeline contains the device memory in use (alloc_mem). memory_flow.svg contains the tensors."
     ),
     "view.distributed": Advice("Record a job with several processes: megengine.distributed."),
-    "view.timeline": Advice("Record more than the profiler itself."),
+    "view.timeline": Advice("Record the program, not only the profiler."),
 }
 
 TRAINING = {

@@ -28,12 +28,14 @@ RECORDING = {
         "from Kineto or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "This is normal if the profiler started while work was queued, or without host events. Use "
-        "schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
+        "This is normal if the profiler started while work was queued, or recorded no host events. "
+        "Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
-        "Record the graph capture too. Put that trace into a folder capture_traces/ next to this one, or select it "
-        "under Capture (--capture).",
+        (
+            "Record the graph capture too. Put the trace of the capture into a folder capture_traces/ "
+            "next to this trace, or select it under Capture (--capture)."
+        ),
     ),
     "external_ids_disagree": Advice("The launch is used instead. PyTorch 2.0 to 2.4 is known to write wrong ids."),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
@@ -68,34 +70,34 @@ RECORDING = {
     "snapshot_stacks_missing": Advice("Record with _record_memory_history(context='all', stacks='all')."),
     "view.allocation_stacks": Advice("_record_memory_history(stacks='python') records them."),
     "view.growth": Advice("Call torch.cuda.memory._record_memory_history() before training starts."),
-    "view.timeline": Advice("Record more than the profiler itself."),
+    "view.timeline": Advice("Record the program, not only the profiler."),
 }
 
 OTHER_DEVICES = dict.fromkeys(
     ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
 )
-"""Rules that only traces of NPUs or MegEngine can trigger."""
+"""Rules that apply only to traces of NPUs or MegEngine."""
 
 _DATA = r"torch/utils/data/_utils"
 THREADS = (
     ThreadRole("Autograd", r"^pt_autograd", r"^autograd::engine::|^torch::autograd::"),
     ThreadRole("Data loader", r"^pt_data_worker", _DATA + r"/worker\.py\("),
     ThreadRole("Pin memory", r"^pt_data_pin", _DATA + r"/pin_memory\.py\("),
-    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", names_only=True),
+    ThreadRole("NCCL watchdog", r"^pt_nccl_watch", r"EventQuery$", all_must_match=True),
     ThreadRole("NCCL heartbeat", r"^pt_nccl_heart"),
     ThreadRole("Gloo", r"^pt_gloo", r"^gloo:"),
     ThreadRole("TCP store", r"^pt_tcpstore"),
     ThreadRole("Thread pool", r"^pt_thread_pool"),
 )
-"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by event names."""
+"""Roles of PyTorch's threads, by thread name (PyTorch 2.6 and newer) or by the names of their events."""
 
 _OPTIMIZER = (
     r"torch[/\\]optim[/\\][^()]*\(\d+\): "
     r"|[/\\]optim(?:izers?)?\.py\(\d+\): [^<]"
     r"|(?:[/\\]optim(?:izers?)?|deepspeed[/\\](?:ops|runtime))[/\\][^()]*\(\d+\): (?:.*\.)?step$"
 )
-"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in such folders,
-as in Apex.
+"""Frames of optimizer steps: PyTorch's optimizers, modules named ``optim``, and ``step`` methods in folders named
+``optim`` or ``optimizers``, as in Apex.
 """
 STAGES = StageFrames(
     clear=r"(?:: |\.)zero_grad$",
@@ -178,7 +180,7 @@ PYTORCH_PACKETS = replace(
     lacks="allocator events, copy directions (findings about host-device copies are skipped), static shared memory, or "
     "machine, job and profiler options",
 )
-"""PyTorch's profiler with trace packets as output format (Cuspy)."""
+"""PyTorch's profiler with trace packets as its output format (Cuspy)."""
 
 _LEGACY = Advice("Device rows of the legacy autograd profiler appear in the timeline only. Record with torch.profiler.")
 PYTORCH_LEGACY = replace(
@@ -189,4 +191,4 @@ PYTORCH_LEGACY = replace(
         **dict.fromkeys(("device_events_missing", "view.kernels", "view.launches", "view.idle"), _LEGACY),
     },
 )
-"""torch.autograd.profiler(use_cuda=True, use_kineto=False), which records the device time of operators."""
+"""``torch.autograd.profiler(use_cuda=True, use_kineto=False)``. It records device time per operator."""

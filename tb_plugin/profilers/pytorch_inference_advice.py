@@ -9,14 +9,20 @@ _INFERENCE = ("PyTorch: inference_mode", f"{DOCS}/generated/torch.autograd.grad_
 
 INFERENCE = {
     "launch_bound.inference": Advice(
-        'Launch many kernels at once with CUDA graphs: torch.compile(mode="reduce-overhead"), or '
-        "torch.cuda.graph() with inputs padded to a few shapes. Larger batches of requests share launches.",
+        (
+            'Launch many kernels at once with CUDA graphs: torch.compile(mode="reduce-overhead"), or '
+            "torch.cuda.graph() with inputs padded to a few shapes. With larger batches, more requests "
+            "share each launch."
+        ),
         GRAPHS,
     ),
     "python_bound.inference": Advice(
-        'torch.compile(mode="reduce-overhead") removes Python between operators; torch.inference_mode() removes '
-        "autograd overhead. Otherwise move this work out of the loop, to tensors on the device, or to another "
-        "process. Larger batches of requests share it.",
+        (
+            'torch.compile(mode="reduce-overhead") removes Python between operators; '
+            "torch.inference_mode() removes autograd overhead. Otherwise move this work out of the loop, "
+            "to tensors on the device, or to another process. With larger batches, more requests share "
+            "this work."
+        ),
         (GRAPHS[1], _INFERENCE),
     ),
     "synchronising_calls.inference": Advice(
@@ -66,4 +72,7 @@ INFERENCE = {
     ),
     "matrix_units.fp16.inference": Advice("Load the weights in float16 (model.half()), or use torch.autocast."),
 }
-"""Advice that differs from training: no gradients, no optimizer, and requests instead of batches."""
+"""Advice that differs from training advice.
+
+Inference has no gradients and no optimizer, and runs requests instead of batches.
+"""

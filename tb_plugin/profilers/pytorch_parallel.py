@@ -1,7 +1,6 @@
 """Names in traces of distributed PyTorch training.
 
-They come from the sources named at each line (FSDP, pipelining and c10d: PyTorch 2.13). No real trace was available
-to check them.
+A comment gives the source of each name (PyTorch 2.13 for FSDP, pipelining and c10d). Not checked with a real trace.
 """
 
 from __future__ import annotations

@@ -187,8 +187,8 @@ TRAINING = {
     "memory_unused": Advice(
         (
             "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate. With gradient "
-            "accumulation, use fewer and larger micro-batches. Remove activation checkpointing "
-            "(torch.utils.checkpoint) that only saves memory."
+            "accumulation, use fewer and larger micro-batches. If memory allows, remove activation "
+            "checkpointing (torch.utils.checkpoint)."
         ),
         (_TUNING,),
     ),
@@ -206,8 +206,8 @@ TRAINING = {
         (_TUNING,),
     ),
     "low_utilization.unexplained": Advice(
-        "The device was busy with work from before the recording, or from another process. Start "
-        "recording earlier: schedule(wait=1, warmup=1, ...). The host waits for that work."
+        "The device was busy with work from before the recording, or from another process, and the "
+        "host waits for it. Start recording earlier: schedule(wait=1, warmup=1, ...)."
     ),
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised "
@@ -386,7 +386,7 @@ TRAINING = {
             "Find references that keep tensors alive between steps: lists of losses or outputs with their "
             "graph (use .item() or .detach()), hooks, retain_graph=True."
         ),
-        (("PyTorch: what keeps memory", f"{DOCS}/notes/faq.html"),),
+        (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html"),),
     ),
     "memory_cache": Advice(
         "Check whether it stops growing. Limit the number of entries or of shapes (pad inputs to a few lengths)."
@@ -408,7 +408,7 @@ TRAINING = {
         "Allocate the largest tensors first and reuse them, or compute them in chunks. "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
-    "memory_fragmentation.other": Advice("A memory snapshot shows its pools and streams."),
+    "memory_fragmentation.other": Advice("Record a memory snapshot to see pools and streams."),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
         "Compute it in chunks (of the batch or the vocabulary), in place, in 16 bit, or with a fused operator."

@@ -1,8 +1,8 @@
 """Step annotations of model servers.
 
-``source`` names the source code of a form, ``checked`` the real trace that confirmed it. Without ``checked``, no
-real trace was available. Text Generation Inference and xDiT are not listed, because they write no annotations. For
-them, ``TORCH_TRACE_STEPS`` takes a custom pattern.
+``source`` is the source code that writes an annotation. ``checked`` is the real trace in which the annotation was
+found; if it is empty, no real trace was available. Text Generation Inference and xDiT write no annotations. Their
+users can set a pattern in ``TORCH_TRACE_STEPS``.
 """
 
 from __future__ import annotations
@@ -91,17 +91,20 @@ SERVING: tuple[StepPattern, ...] = (
         source="https://github.com/vllm-project/vllm, vllm/v1/worker/gpu_model_runner.py",
     ),
 )
-"""If several patterns match a name, the first one wins, and later ones add missing fields."""
+"""If several patterns match a name, the first one applies. Later ones only add missing fields."""
 
 MARKS: tuple[tuple[str, str], ...] = (
     ("vLLM", r"^execute_(?:\d+_)?(?:context|new|model)_"),
     ("SGLang", r"^step\["),
     ("TensorRT-LLM", r"^\[Executor\] _forward_step\b"),
 )
-"""Prefixes of server annotations. A notice lists annotations that have a prefix but match no pattern."""
+"""Prefixes of server annotations. If an annotation with such a prefix matches no pattern, a notice reports it."""
 
 ITERATING = (
     r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
     r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
 )
-"""Frames and operators of model servers and diffusion pipelines, by package name. Not checked with a real trace."""
+"""Regex for frames and operators of model servers and diffusion pipelines, by package name.
+
+Not checked with a real trace.
+"""

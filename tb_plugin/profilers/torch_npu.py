@@ -11,8 +11,9 @@ from tb_plugin.model.trace.recorder import NO_ADVICE, Advice, KernelFacts, Threa
 from tb_plugin.profilers.pytorch import PYTORCH
 
 _ACTIVITY = (
-    "It is recorded with torch_npu.profiler.ProfilerActivity.NPU in profile(activities=...). It is read from "
-    "kernel_details.csv, trace_view.json or ascend_pytorch_profiler_*.db in the profile's folder."
+    "Device work is recorded with torch_npu.profiler.ProfilerActivity.NPU in "
+    "profile(activities=...) and read from kernel_details.csv, trace_view.json or "
+    "ascend_pytorch_profiler_*.db in the profile's folder."
 )
 _LEVEL = "Level1 records communication: experimental_config=_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)."
 _READ_FROM = "read from trace_view.json or ascend_pytorch_profiler_*.db in the profile's folder."
@@ -33,7 +34,7 @@ RENAMED = {
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
     "CUDA graphs": "captured graphs",
 }
-"""CUDA names and the NPU names that replace them in advice; torch_npu mirrors torch.cuda."""
+"""CUDA names in the advice, with the NPU names that replace them. torch_npu mirrors torch.cuda."""
 _WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
 _COMPILED = "torch.compile(backend=torchair.get_npu_backend())"
@@ -57,8 +58,8 @@ _OWN = {
     ),
     "python_bound.inference": Advice(
         f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. "
-        "Otherwise move this work out of the loop, or to tensors on the device. Larger batches of requests share "
-        "it."
+        "Otherwise move this work out of the loop, or to tensors on the device. With larger batches, more requests "
+        "share this work."
     ),
     "slow_first_step": Advice(
         "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled "

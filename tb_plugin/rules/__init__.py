@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @cache
 def rule_ids() -> tuple[str, ...]:
-    """Returns the ids of all rules in alphabetical order, without importing the rules."""
-    return tuple(public_modules(__path__[0]))
+    """Returns the ids of all rules in alphabetical order. Does not import the rules."""
+    return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")))
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Returns all rules in order of precedence, and imports their modules."""
+    """Imports all rule modules and returns the rules in order of precedence."""
     rules: list[Rule] = [importlib.import_module(f"{__name__}.{name}").RULE for name in rule_ids()]
     return tuple(sorted(rules, key=lambda rule: (rule.order, rule.id)))
 
 
 @cache
 def regular_rules() -> tuple[Rule, ...]:
-    """Returns all rules except fallbacks, which run only if other findings explain too little."""
+    """Returns all rules except fallback rules. Those run only if other findings explain too little."""
     return tuple(rule for rule in all_rules() if not rule.is_fallback)

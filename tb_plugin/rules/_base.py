@@ -40,32 +40,33 @@ Float64 = npt.NDArray[np.float64]
 
 
 WORTH = 0.01
-"""Minimum share of the step that a finding must save; smaller savings are within step-to-step noise."""
+"""Minimum saving of a finding, as a share of the step. Smaller savings are within step-to-step noise."""
 
 
 def percent(share: float) -> str:
-    """Formats a share as in the docs: ``2 %``."""
+    """Formats a share as in the docs: 0.02 as ``2 %``."""
     return f"{100 * share:g} %"
 
 
-class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """A trace and the steps that rules check."""
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A trace and the steps to check, with the measurements that rules share."""
 
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
-    """Labels of the selected steps, None = all."""
-    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
+    """Labels of the selected steps; None = all steps."""
+    _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def steps(self) -> Steps:
-        """Returns the selected steps; a trace without steps is one step."""
+        """Returns the selected steps. A trace without steps counts as one step."""
         return steps_of(self.trace, self.chosen)
 
     @cached_property
     def step_ns(self) -> float:
-        """Returns the mean step time in nanoseconds, 0 without steps.
+        """Returns the mean step time, 0 without steps.
 
-        If kernels are missing, it is the time reported by the profiler.
+        If kernels are missing, the profiler's reported step time is used.
         """
         stated = length_without_kernels(self.trace, self.chosen)
         if stated is not None:
@@ -75,7 +76,9 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def rows(self) -> Bool:
-        """Returns a row mask: host events that start in the steps, and the device work they launch."""
+        """Returns a row mask of the host events that start in the steps, and of the device work that these events
+        launch.
+        """
         recorded = self.trace.steps.recorded
         return select_rows(self.trace, self.steps.label if recorded else self.chosen).rows
 
@@ -87,19 +90,19 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def kernels(self) -> Int64:
-        """Returns the rows of kernels in the steps."""
         return self.of(EventKind.KERNEL)
 
     @cached_property
     def host(self) -> Ranges:
-        """Returns the host time intervals of the steps."""
+        """Returns the time ranges of the steps on the host."""
         return step_time(self.steps)
 
     @cached_property
     def threads(self) -> tuple[int, ...]:
-        """Returns the tracks that determine step time: threads that launch device work.
+        """Returns the tracks of the threads that launch device work, because they determine the step time.
 
-        Without launches, threads with step annotations or the most operators.
+        If there are no launches, returns threads with step annotations. If there are no annotations either, returns
+        the threads with the most operators.
         """
         launching = {
             each for device in range(len(self.trace.devices)) for each in launching_threads(self.trace, device)
@@ -115,12 +118,12 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def breakdown(self) -> StepShares:
-        """Returns the step breakdown by category."""
+        """Returns the step time by category."""
         return break_down(self.trace, self.chosen)
 
     @cached_property
     def ratios(self) -> dict[str, DeviceRatios]:
-        """Returns the ratios of devices that ran kernels, by device id."""
+        """Returns ratios such as utilization for each device that ran kernels, by device id."""
         trace = self.trace
         times = {i: device_time(trace, i) for i in range(len(trace.devices))}
         return {
@@ -131,7 +134,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def idle(self) -> Mapping[Cause, Float64]:
-        """Returns device idle time per step by cause, averaged over devices; empty without devices."""
+        """Returns the device idle time in each step, by cause. It is the mean over devices; empty without devices."""
         steps, devices = self.steps, device_busy(self.trace)
         if not devices or not len(steps.label):
             return {}
@@ -141,12 +144,15 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
     def idle_for(self, *causes: Cause) -> Float64:
-        """Returns device idle time per step for these causes, averaged over devices; 0 without devices."""
+        """Returns the device idle time with one of these causes in each step.
+
+        It is the mean over devices, 0 without devices.
+        """
         none = np.zeros(len(self.steps.label))
         return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
 
     def after_idle(self, *causes: Cause) -> Int64:
-        """Returns the rows of device work that ends idle time with these causes, longest idle time first."""
+        """Returns the rows of device work that follows idle time with these causes. Longest idle time first."""
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         from tb_plugin.analysis.idle.account import idle_account
 
@@ -162,7 +168,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return row[np.lexsort((self.trace.start_ns[row], -time))]
 
     def with_idle(self, ranges: Ranges) -> Ranges:
-        """Returns these intervals, each extended by the device idle time that directly follows it."""
+        """Extends each range to the end of the device idle time that directly follows the range."""
         if not len(ranges):
             return ranges
         start, end = [ranges.start], [ranges.end]
@@ -178,11 +184,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def driver(self) -> DriverCalls:
-        """Returns the driver's memory calls in the steps."""
         return driver_calls(self.trace, step_time(self.steps))
 
     def todo(self, rule: Rule, case: str = "") -> str:
-        """Returns the advice for a finding, "" if the profiler has none. Raises KeyError for an undeclared case."""
+        """Returns the advice for a finding, "" if the profiler has none.
+
+        Raises KeyError if the rule does not declare this case.
+        """
         return todo_of(self.trace, rule.advice_key(case))
 
     def notice(
@@ -199,7 +207,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "",
     ) -> Notice:
-        """Returns the notice of a rule with its references. Without ``todo``, the advice comes from the profiler."""
+        """Returns a notice for this rule. If ``todo`` is None, the profiler's advice for the rule is used."""
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -217,71 +225,75 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def on_threads(self) -> Bool:
-        """Returns a row mask for ``threads`` and for threads that hand operators to them."""
+        """Returns a row mask of the events on ``threads`` and on threads that hand over operators to ``threads``."""
         handing, running = thread_handovers(self.trace)
         more = handing if np.isin(running, self.threads).any() else handing[:0]
         return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
     def part(self, category: str) -> tuple[float, float]:
-        """Returns the mean time of a category per step, in nanoseconds, and its share of the step."""
+        """Returns the mean time of a category per step, and the share of this time in the step."""
         mean = self.breakdown.mean(category) or 0.0
         return mean, mean / self.step_ns if self.step_ns else 0.0
 
     def per_step(self, total: float) -> float:
-        """Returns a total divided by the number of steps."""
         return total / max(len(self.steps.label), 1)
 
     def is_worth(self, total: float) -> bool:
-        """Returns whether saving this much time, summed over all steps, is significant."""
+        """Returns whether a saving of ``total`` nanoseconds over all steps is significant."""
         return self.per_step(total) >= max(WORTH * self.step_ns, 1)
 
     @property
     def each(self) -> str:
-        """Returns the opening of a sentence: ``Per step,``, or ``In this recording,`` without steps."""
+        """Returns ``Per step,`` or, for a trace without steps, ``In this recording,``, to start a sentence."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def often(self, total: int, key: str) -> str:
-        """Returns ``once`` or ``{key} times``: how often something happens per step."""
+        """Returns ``once`` or ``{key} times``, depending on how often something happens per step."""
         count = len(self.steps.label)
         return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
 
     def longest(self, rows: Bool) -> Int64:
-        """Returns the selected rows in the steps, longest first."""
+        """Returns the rows in the steps that this mask selects, longest first."""
         return self.by_length(np.flatnonzero(rows & self.rows))
 
     def by_length(self, rows: Int64) -> Int64:
-        """Returns these rows, longest first, then by start time."""
+        """Sorts these rows: longest first, then by start time."""
         return rows[np.lexsort((self.trace.start_ns[rows], -self.trace.dur_ns[rows]))]
 
     def covered(self, rows: Int64) -> Ranges:
-        """Returns the host step time during these rows, without waits for the profiler."""
+        """Returns the time ranges in which these host events run in the steps, excluding waits for the profiler."""
         return subtract(self.open(rows), self.profiler_waits)
 
     def open(self, rows: Int64) -> Ranges:
-        """Returns the host step time during these rows, including waits for the profiler."""
+        """Returns the time ranges in which these host events run in the steps, including waits for the profiler."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     @cached_property
     def once(self) -> Ranges:
-        """Returns when ``threads`` initialise the driver, load code or capture graphs, without compilation."""
+        """Returns the time ranges in which ``threads`` initialise the driver, load code or capture graphs.
+
+        Compilation is excluded.
+        """
         doing = [delaying_ranges(self.trace, thread) for thread in self.threads]
         set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
 
     @cached_property
     def profiler_waits(self) -> Ranges:
-        """Returns the host step time spent waiting for the profiler."""
+        """Returns the time ranges in which the host waits for the profiler in the steps."""
         return intersect(profiler_waits(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:
-        """Returns the Python line with the most time in these rows, "" if unknown.
+        """Returns the Python line in which these events take the most time, "" if unknown.
 
-        Device work is attributed to the line that launched it.
+        For device work, this is the line that launched the work.
         """
         return self.lines(rows)[0]
 
     def lines(self, rows: Int64) -> tuple[str, int]:
-        """Returns the Python line with the most time in these rows ("" if unknown), and the number of lines."""
+        """Returns the Python line in which these events take the most time ("" if unknown), and the number of their
+        Python lines.
+        """
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
@@ -297,13 +309,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 class NoSaving(Enum):
-    """Type of ``NO_SAVING``."""
+    """Type of the constant ``NO_SAVING``."""
 
     NO_SAVING = "no saving"
 
 
 NO_SAVING: Final = NoSaving.NO_SAVING
-"""For findings whose saving the trace does not show."""
+"""Saving of a finding whose saving cannot be computed from the trace."""
 
 
 class Bounds(msgspec.Struct, frozen=True, eq=False):
@@ -314,19 +326,20 @@ class Bounds(msgspec.Struct, frozen=True, eq=False):
 
     @classmethod
     def exact(cls, change: Change) -> Bounds:
-        """Returns equal bounds."""
+        """Returns bounds that are both equal to this change."""
         return cls(change, change)
 
 
-class Detection(msgspec.Struct, frozen=True, eq=False):
-    """Result of a rule. Raises TypeError unless ``saving`` is ``Bounds`` or ``NO_SAVING``."""
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """Problem detected by a rule. Raises TypeError unless ``saving`` is ``Bounds`` or ``NO_SAVING``."""
 
     notice: Notice
     saving: Bounds | NoSaving
     events: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Rows of the events that show the problem, most important first."""
     takes_ns: int | None = None
-    """Time of the detected problem in all steps, an upper bound of the saving. None: no such bound."""
+    """Time that the problem takes in all steps. This limits the saving. None = no limit."""
     table: Frame | None = None
 
     def __post_init__(self) -> None:
@@ -334,50 +347,53 @@ class Detection(msgspec.Struct, frozen=True, eq=False):
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
-class Rule(msgspec.Struct, frozen=True, eq=False):
-    """A rule, with its texts for findings, lists and docs/reference/rules.md.
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule, with its texts for findings and for docs/reference/rules.md.
 
     Texts are Markdown sentences. ``needs`` and ``notes`` may be empty.
     """
 
     module: str
-    """``__name__`` of the declaring module; its last part is the rule id."""
+    """``__name__`` of the module that declares the rule. The last part of this name is the rule id."""
     title: str
     look: Callable[[Scene], Detection | None]
     order: int
-    """Order among findings with equal savings; causes come before effects."""
+    """Order among findings with equal savings. Rules about causes come before rules about effects."""
     detects: str
     threshold: str
     """Condition for a finding."""
     saving: str
-    """Definition of the bounds, or the reason why there are none."""
+    """Definition of the bounds, or the reason why the rule has no bounds."""
     needs: str = ""
     """Data that the trace must contain."""
     notes: str = ""
-    """Definitions and exceptions, as paragraphs."""
+    """Definitions and exceptions, in paragraphs."""
     advice: str = ""
-    """Key of its advice in ``profilers``, if it differs from the id."""
+    """Key of the advice in ``profilers``, if this key differs from the rule id."""
     cases: tuple[str, ...] = ("",)
-    """Cases with separate advice (``data_loading.workers``); "" is the default case."""
+    """Cases with different advice, such as ``data_loading.workers``; "" is the default case."""
     saves: bool = True
     has_data: Callable[[TraceTable], bool] | None = None
-    """Returns whether a trace has the data that the rule needs. None: every trace has it."""
+    """Returns whether a trace has the data that the rule needs. None: every trace has this data."""
     stays_without_saving: bool = False
-    """Whether the finding is shown even if its saving is not significant."""
+    """Whether to show the finding even if its saving is not significant."""
     needs_kernels: bool = False
-    """Whether the rule uses idle time or overlap, which are unknown if kernels are missing."""
+    """Whether the rule uses idle time or overlap. These are unknown if kernels are missing."""
     limits: tuple[Limit, ...] = ()
-    """If one of these limits the program, this finding comes first."""
+    """If the program has one of these limits, this finding is listed first."""
     is_fallback: bool = False
-    """Whether the rule runs only if the other findings explain too little."""
+    """Whether the rule runs only if other findings explain too little."""
 
     @property
     def id(self) -> str:
-        """Returns the rule id, the last part of its module name."""
         return self.module.rpartition(".")[2]
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of its advice in ``profilers``. Raises KeyError for an undeclared case."""
+        """Returns the key of the rule's advice in ``profilers``.
+
+        Raises KeyError if the rule does not declare this case.
+        """
         if case not in self.cases:
             raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
         return ".".join(filter(None, (self.advice or self.id, case)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 
-class Check(msgspec.Struct, frozen=True):
-    """A finding of the memory view, with its texts for docs/reference/rules.md in Markdown."""
+@dataclass(frozen=True)
+class Check:
+    """A finding of the memory view, with its Markdown texts for docs/reference/rules.md."""
 
     id: str
     detects: str
@@ -14,10 +15,10 @@ class Check(msgspec.Struct, frozen=True):
     severity: str
     notes: str = ""
     cases: tuple[str, ...] = ("",)
-    """Cases with separate advice; "" is the default case."""
+    """Cases with different advice; "" is the default case."""
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of its advice in ``profilers``. Raises KeyError for an undeclared case."""
+        """Returns the key of the advice in ``profilers``. Raises KeyError if the finding does not declare this case."""
         if case not in self.cases:
             raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
         return f"{self.id}.{case}" if case else self.id

@@ -1,4 +1,4 @@
-"""Exposed collectives of steps, and gradient reductions."""
+"""Exposed collectives and gradient reductions in the steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Bool = npt.NDArray[np.bool_]
 
 ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 _LEAST_SHARE = 0.01
-"""Minimum share of exposed communication in the steps; below it, no rule about collectives applies."""
+"""Minimum share of exposed communication in the steps. Below this share, no rule about collectives applies."""
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 
 
@@ -35,7 +35,7 @@ class Collectives(msgspec.Struct, frozen=True, eq=False):
     step: Int64
     dur_ns: Int64
     bare_ns: Int64
-    """Exposed time: no compute and no copy runs."""
+    """Exposed time of the collective, in which its device runs no computation and no copy."""
     what: Int64
     """String id of the collective's name."""
     bytes: Int64
@@ -43,24 +43,29 @@ class Collectives(msgspec.Struct, frozen=True, eq=False):
     group: Int64
     """String id of the process group's name, -1 = unknown."""
     is_gradient: Bool
-    """Whether the collective reduces gradients on a device. The rest of the backward pass does not need its result."""
+    """Whether the collective reduces gradients on a device, so that the rest of the backward pass does not need its
+    result.
+    """
     is_serial: Bool
     """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Compute time in the trace before the collective's gradients are available; only valid if ``is_gradient``."""
+    """Total compute time up to the point when the collective's gradients are available.
+
+    Valid only if ``is_gradient``.
+    """
     until_ns: Int64
-    """Compute time in the trace before the end of the step's backward pass; only valid if ``is_gradient``."""
+    """Total compute time up to the end of the step's backward pass. Valid only if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
-        """Returns the selected collectives."""
-        return Collectives(*(getattr(self, field)[rows] for field in self.__struct_fields__))
+        return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 @cached_by_argument
 def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collectives:
-    """Returns the collectives of the steps with these labels, None = all.
+    """Returns the collectives in the steps with these labels (all steps if None).
 
-    Returns none for DataParallel, whose collectives copy the model.
+    The result is empty for DataParallel, whose collectives only copy the model. It is also empty if exposed
+    communication takes less than 1 % of the steps.
     """
     steps = steps_of(trace, chosen)
     rows = np.empty(0, np.int64)
@@ -96,9 +101,10 @@ def _computes(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
-    """Finds gradient reductions: a mask, ``ready_ns`` and ``until_ns``, as in ``Collectives``.
+    """Returns ``is_gradient``, ``ready_ns`` and ``until_ns`` of ``Collectives``.
 
-    ``AccumulateGrad`` or a known reducing operator launches them, or they directly follow the backward pass.
+    A collective reduces gradients if ``AccumulateGrad`` or a known reducing operator launches it, or if it directly
+    follows the backward pass.
     """
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
     reduces &= matching_names(trace, what, lambda text: collective_name(text) in _REDUCES)
@@ -125,7 +131,7 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
 
 
 def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, Int64]:
-    """Start and end of the last backward pass of each step on the device; -1 = none."""
+    """Returns start and end of the last backward pass in each step, on the device; -1 = none."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))[trace.operator[kernels]]
     of = steps.at(trace.start_ns[kernels])
@@ -140,7 +146,7 @@ def _backward(trace: TraceTable, steps: Steps, kernels: Int64) -> tuple[Int64, I
 
 
 def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
-    """Whether each row was launched while the autograd engine accumulates a gradient."""
+    """Returns whether each row was launched while the autograd engine was accumulating a gradient."""
     adds = np.append(trace.strings.where(lambda text: backward_label(text) == ADDS_GRADIENT), False)
     found, at = np.zeros(len(rows), np.bool_), enclosing_operator(trace, rows)
     while (at != MISSING).any():
@@ -150,7 +156,9 @@ def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
-    """Time at which each collective could start: it is launched, and all kernels launched before it have ended."""
+    """Returns the earliest possible start of each collective: after its launch, and after the end of all kernels
+    launched earlier.
+    """
     found = trace.start_ns[rows].copy()
     for device in np.unique(trace.device[rows]).tolist():
         work = kernels[trace.device[kernels] == device]
@@ -165,7 +173,10 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
 
 
 def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
-    """Running total of ``values`` within each step, as a share of the step's total. Rows are sorted by step."""
+    """Returns the running total of ``values`` in each step, as a share of the step's total.
+
+    Rows must be sorted by step.
+    """
     total = sum_by(step, values, count)
     before = np.cumsum(total) - total
     share: npt.NDArray[np.float64] = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
@@ -173,10 +184,10 @@ def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
 
 
 def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
-    """Returns how long gradient reduction continues after the backward pass, per step, in nanoseconds.
+    """Returns, for each step, how long gradient reduction continues after the backward pass.
 
-    Each collective starts when its gradients are available and the previous one has ended. The result is at least
-    the longest collective.
+    A collective starts when its gradients are available and the previous collective has ended. The result is never
+    shorter than the longest collective.
     """
     total = sum_by(found.step, dur_ns, count)
     after = (np.cumsum(total))[found.step] - np.cumsum(dur_ns) + dur_ns
@@ -187,8 +198,9 @@ def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
 
 
 def first_of(found: Collectives, most_ns: Int64) -> Int64:
-    """Returns the exposed time saved in each collective if ``most_ns`` is saved per step, earliest collectives
-    first.
+    """Distributes a saving of ``most_ns`` per step over the collectives, earliest first.
+
+    Returns the exposed time saved in each.
     """
     total = sum_by(found.step, found.bare_ns, len(most_ns))
     before = np.cumsum(found.bare_ns) - found.bare_ns - (np.cumsum(total) - total)[found.step]
@@ -196,5 +208,5 @@ def first_of(found: Collectives, most_ns: Int64) -> Int64:
 
 
 def could_hide(trace: TraceTable, steps: Steps) -> Int64:
-    """Returns the time per step without any communication, in nanoseconds."""
+    """Returns the time in each step during which no communication runs."""
     return steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)

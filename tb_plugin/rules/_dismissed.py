@@ -25,15 +25,15 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def left_out(params: Params) -> LeftOut:
-    """Returns the rules skipped by the query parameter ``without`` (ids separated by commas) and by the log
-    directory.
+    """Returns the rules to skip: those in the query parameter ``without`` (comma-separated ids) and those that the
+    log directory lists.
     """
     named = {rule for text in params.values("without") for rule in text.split(",")}
     return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)
 
 
 def unknown_notices(out: LeftOut) -> list[Notice]:
-    """Returns a notice if the file of the log directory names unknown rules."""
+    """Returns a notice if the log directory's list of ignored rules contains unknown ids."""
     unknown = [rule for rule in out.ignored if rule not in rule_ids()]
     if not unknown:
         return []

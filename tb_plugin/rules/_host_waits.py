@@ -30,11 +30,11 @@ Bool = npt.NDArray[np.bool_]
 _HTOD = 0
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Minimum share of the steps with the call. Rarer waits, such as for checkpoints, are fine."""
+"""Minimum share of the steps that contain the call. Rarer waits, such as for checkpoints, are not a problem."""
 _MOSTLY = 0.9
-"""Minimum share of an operator's duration spent waiting for it to count as a wait, such as ``aten::item``."""
+"""Minimum waiting share of an operator's duration. Above it, the operator counts as a wait, like ``aten::item``."""
 _PARTLY = 0.25
-"""Minimum share of an operator's duration spent waiting; below it, the operator does other work too."""
+"""Minimum waiting share of an operator's duration. Below it, the operator mostly does other work."""
 _DEEP = 32
 """Maximum nesting depth of operators."""
 
@@ -47,31 +47,35 @@ class For(IntEnum):
     COPY = 1
     """The host waits for a copy from host memory to a device."""
     BACKWARD = 2
-    """A backward operator waits, but its forward operator does not."""
+    """A backward operator waits, although its forward operator does not."""
     OTHERS = 3
     """The data loader, the driver or the profiler waits."""
 
 
-class HostWaits(msgspec.Struct, frozen=True, eq=False):
-    """Calls in which the host waits, sorted by row, with their reasons."""
+@dataclass(frozen=True, eq=False)
+class HostWaits:
+    """Calls in which the host waits, with the reasons. Sorted by row."""
 
     row: Int64
     why: Int64
     copy: Int64
-    """Row of a copy to a device, launched by the call or by its enclosing operator; -1 = none."""
+    """Row of a copy to a device, launched by the call or by the operator around the call; -1 = none."""
     place: Int64
-    """Row of the innermost enclosing operator, else of the call. Calls with the same place are one wait."""
+    """Row of the innermost operator around the call, or of the call if there is none.
+
+    Calls with the same row count as one wait.
+    """
 
     def of(self, why: For) -> Int64:
-        """Returns the indices of the calls with this reason."""
+        """Returns the indices of the calls that wait for this reason."""
         return np.flatnonzero(self.why == why)
 
 
 @cached_by_argument
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the rows of copies from host to device with a recorded launch.
+    """Returns the rows of copies from host to device whose launch is recorded.
 
-    Copies of offloaded tensors are excluded; ``offload_copies`` covers them.
+    Copies of offloaded tensors are excluded, because the rule ``offload_copies`` covers them.
     """
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
@@ -80,7 +84,7 @@ def copies_to_device(trace: TraceTable) -> Int64:
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
-    """Returns whether the profiler reports each copy as one from pageable memory."""
+    """Returns whether the profiler reports pageable memory as the source of each copy."""
     texts = trace.strings.take(copy_texts(trace, copies))
     found: Bool = pc.match_substring(texts, _PAGEABLE, ignore_case=True).to_numpy(zero_copy_only=False)
     return found
@@ -90,7 +94,8 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
 def host_waits(trace: TraceTable) -> HostWaits:
     """Returns the calls in which the host waits for a device.
 
-    A call that copies from pageable memory blocks until the memory has been read, even if its name says "async".
+    This includes all calls that copy from pageable memory, even asynchronous ones: they block until the memory has
+    been read.
     """
     copies = copies_to_device(trace)
     call = trace.launch[copies]
@@ -111,8 +116,8 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Whether each call is nested in another call, in the data loader or in the profiler, or runs for a waiting
-    thread.
+    """Returns whether each call belongs to another wait: inside another call, the data loader or the profiler, or
+    on a thread that another thread waits for.
     """
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
@@ -129,7 +134,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 
 
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
-    """Whether each call is made by a backward operator that waits only in deterministic mode."""
+    """Returns whether each call is made by a backward operator that waits only in deterministic mode."""
     found = np.zeros(len(row), np.bool_)
     node = _around(trace, row, name_matches(trace, search_pattern(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
@@ -159,7 +164,7 @@ def _around(trace: TraceTable, row: Int64, chosen: Bool) -> Int64:
 
 
 def _with_around(trace: TraceTable, row: Int64) -> Bool:
-    """Mask of the operators that enclose any of these rows."""
+    """Returns a mask of the operators that enclose any of these rows."""
     flags = np.zeros(len(trace), np.bool_)
     operator = trace.operator[row]
     for _ in range(_DEEP):
@@ -172,7 +177,7 @@ def _with_around(trace: TraceTable, row: Int64) -> Bool:
 
 
 def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
-    """Returns, for each place, the outermost enclosing operator that does hardly anything else."""
+    """Returns, for each wait, the outermost enclosing operator that does almost nothing except wait."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
         hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
@@ -183,9 +188,9 @@ def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
 
 
 def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns host time in these calls.
+    """Returns the host time in these calls.
 
-    Operators that exist only to wait are included while a device is idle afterwards.
+    If an operator exists only to wait, its other time is included while a device is idle afterwards.
     """
     trace, waits = s.trace, s.covered(row)
     of = group(place)
@@ -193,22 +198,23 @@ def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
     return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
 
 
-class Waiting(msgspec.Struct, frozen=True, eq=False):
-    """Calls of the selected steps that wait for one reason, in at least half of the steps."""
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Calls that wait for the same reason in at least half of the selected steps."""
 
     row: Int64
     place: Int64
     copies: Int64
     time_ns: int
-    """Total wait without waits for the profiler."""
+    """Total time of the waits, excluding waits for the profiler."""
     least: Change
-    """Change without the waits."""
+    """Removes the waits."""
     most: Change
-    """Change without the waits, their copies, and enclosing operators that do hardly anything else."""
+    """Removes the waits, their copies, and the operators that do almost nothing except wait."""
 
 
 def waiting_calls(s: Scene, why: For) -> Waiting | None:
-    """Returns the calls that wait for this reason, None if fixing them saves nothing significant."""
+    """Returns the calls that wait for this reason, None if removing the waits would save nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
@@ -224,7 +230,7 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
-    """Whether the line and name of each call occur in at least ``OFTEN`` of the steps."""
+    """Returns whether calls with the same line and name occur in at least ``OFTEN`` of the steps."""
     trace, count = s.trace, len(s.steps.label)
     made = group(code_lines(trace).of[calls], trace.name[place])
     step = np.searchsorted(s.steps.start_ns, trace.start_ns[calls], side="right")
@@ -234,7 +240,7 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
 
 
 def count_text(place: Int64) -> int:
-    """Returns the number of distinct waits."""
+    """Returns the number of different waits."""
     return len(np.unique(place))
 
 

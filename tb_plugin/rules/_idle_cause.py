@@ -28,11 +28,12 @@ METRICS = OF_RULES.adding(
 )
 
 PIECES = 200
-"""Number of longest idle periods for which host activity is collected."""
+"""Host activity is collected for this many of the longest idle periods."""
 
 
-class LargestCause(msgspec.Struct, frozen=True):
-    """The largest idle cause, with the finding's sentence, figures and link."""
+@dataclass(frozen=True)
+class LargestCause:
+    """The largest idle cause, with a sentence, metrics and a link for the finding."""
 
     text: str
     figures: tuple[Figure, ...]
@@ -42,13 +43,13 @@ class LargestCause(msgspec.Struct, frozen=True):
 
 
 def window_words(s: Scene) -> str:
-    """Returns the name of the time range that utilization refers to."""
+    """Returns the words for the time range over which utilization is computed."""
     words = "the steps" if s.trace.steps.recorded else "the recording"
-    return f"{words} without unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
+    return f"{words}, excluding unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
 
 
 def largest_cause(s: Scene, device: str) -> LargestCause:
-    """Returns the largest cause of a device's idle time."""
+    """Returns the idle cause to which most of a device's idle time is attributed."""
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
     from tb_plugin.analysis.idle.account import idle_account
 
@@ -75,9 +76,7 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
-    """Host event, operator and Python line with the most time during the longest idle periods of a cause."""
-    from tb_plugin.analysis.idle.account import idle_account
-
+    """Returns the host event, operator and Python line with the most time in the longest idle periods of a cause."""
     trace, account = s.trace, idle_account(s.trace, device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)

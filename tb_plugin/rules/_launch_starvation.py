@@ -43,29 +43,33 @@ METRICS = OF_RULES.adding(
 )
 
 STARVED = 0.01
-"""Minimum launch idle time, as a share of the step."""
+"""Minimum share of the step in which a device waits for launches."""
 LONG_NS = 1_000_000
-"""Longest idle period attributed to launches. In longer ones, operators load code or compute on the host."""
+"""Maximum length of an idle period attributed to launches.
+
+In longer ones, operators load code or compute on the host.
+"""
 AMONG = 1 / 3
-"""Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded."""
+"""Minimum share of idle time that launches cause. Idle time caused by the device itself is excluded from the total."""
 FEW = 20
 """Minimum launches per step."""
 LAUNCHING = (Cause.LAUNCH, Cause.DISPATCH, Cause.LAUNCH_LATENCY)
 _ON_DEVICE = (Cause.KERNEL_LATENCY, Cause.DEPENDENCY)
 _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
-"""Host activities that other rules cover."""
+"""Idle causes on the host that other rules cover."""
 
 
-class Starving(msgspec.Struct, frozen=True, eq=False):
-    """Launches of the steps if a device waits for them."""
+@dataclass(frozen=True, eq=False)
+class Starving:
+    """Launches in the steps that a device waits for."""
 
     call: Int64
-    """Rows of the launches, without duplicates."""
+    """Rows of the launch calls, without duplicates."""
     step: Int64
     operators: Mapping[int, Ranges]
-    """Intervals in operators or runtime calls, by launching thread."""
+    """Time ranges in operators or runtime calls, by launching thread."""
     others: Ranges
-    """Intervals of launching threads that other rules cover."""
+    """Time ranges in which a launching thread does something that other rules cover."""
     figures: tuple[Figure, ...]
 
 
@@ -78,7 +82,10 @@ def launches_of(s: Scene) -> Int64:
 
 
 def launch_wait_ns(s: Scene) -> Float64:
-    """Returns device idle time per step caused by launches, averaged over devices; 0 without devices."""
+    """Returns, for each step, the device idle time that launches cause.
+
+    It is the mean over devices, 0 without devices.
+    """
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
@@ -96,7 +103,9 @@ def launch_wait_ns(s: Scene) -> Float64:
 
 
 def starvation_finding(s: Scene) -> Starving | None:
-    """Returns the launches if devices wait for them and the median kernel is shorter than a launch, else None."""
+    """Returns the launches if a device waits for them and a launch takes longer than the median kernel, otherwise
+    None.
+    """
     by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # Idle time in a step or two is not caused by launches in general.

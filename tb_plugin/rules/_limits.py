@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Limit(Enum):
-    """Limits of a program. The value is its name in answers."""
+    """What limits a program's speed. The values appear in responses."""
 
     MEMORY = "memory"
     DATA_LOADING = "data loading"

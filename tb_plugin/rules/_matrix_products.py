@@ -22,29 +22,29 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 STEP = 8
-"""Matrix units take 16 bytes at once: 8 numbers of 16 bits."""
+"""Matrix units read 16 bytes at once: 8 numbers of 16 bits."""
 SHORT_NS = 10_000
-"""Shorter kernels may gain nothing from faster arithmetic, because start and end take most of their time."""
+"""Shorter kernels may gain nothing from faster arithmetic, because starting and ending takes most of their time."""
 
 USUAL = 3
-"""Large products reach half of a device's peak or more; a third leaves room for awkward shapes."""
+"""Large products reach at least half of a device's peak rate. A third is assumed, because some shapes are slower."""
 
 
-class Products(msgspec.Struct, frozen=True, eq=False):
-    """Kernels of operators that could use matrix units; 0 = unknown."""
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Kernels of operators that could use matrix units. 0 = unknown."""
 
     row: Int64
     bits: Int64
-    """Bits per input number: 32 or 16."""
+    """Bits per input element: 32 or 16."""
     flops: Float64
-    """Floating-point operations of the operator, split among its kernels by duration."""
+    """Each kernel's part of the operator's floating-point operations, in proportion to its duration."""
     numbers: Float64
-    """Elements of both inputs and the output, split among the kernels by duration."""
+    """Each kernel's part of the elements in both inputs and the output, in proportion to its duration."""
     odd: Int64
     """A dimension of the product that is not a multiple of 8."""
 
     def take(self, of: npt.NDArray[np.bool_]) -> Products:
-        """Returns the selected kernels."""
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 
@@ -75,7 +75,7 @@ def _bits(trace: TraceTable, texts: Int64) -> Int64:
 
 
 def _width(inputs: list[str], single: str, half: str) -> int:
-    """Bits per number, 0 if the inputs differ or have other types."""
+    """Returns the bits per input element, 0 if the inputs have different or other types."""
     kinds = {
         32 if single and re.search(single, each) else 16 if half and re.search(half, each) else 0 for each in inputs
     }
@@ -84,7 +84,7 @@ def _width(inputs: list[str], single: str, half: str) -> int:
 
 
 def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
-    """Operations, elements and an unaligned dimension of each operator; 0 = unknown."""
+    """Returns the operations, the elements and an unaligned dimension of each operator; 0 = unknown."""
     flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
     if not (texts != MISSING).any():
         return flops, numbers, odd
@@ -103,7 +103,10 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
 
 
 def _product(text: str, first: int) -> tuple[float, float, int]:
-    """Operations, elements and an unaligned dimension of a product whose inputs start at index ``first``."""
+    """Returns the operations, the elements and an unaligned dimension of a product.
+
+    Its inputs start at index ``first``.
+    """
     inputs: list[Dims] = input_dims(text)[first : first + 2]
     if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
         return 0.0, 0.0, 0
@@ -114,21 +117,25 @@ def _product(text: str, first: int) -> tuple[float, float, int]:
 
 
 def on_units(scene: Scene) -> bool:
-    """Returns whether any kernel uses matrix units. Fused attention does not count, as it uses them for float32 too."""
+    """Returns whether any kernel uses matrix units.
+
+    Fused attention is ignored, because it uses them for float32 too.
+    """
     trace, kernels = scene.trace, scene.kernels
     used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
     return bool(len(used)) and bool((classify_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
 
 
 def plain_products(scene: Scene) -> Products:
-    """Returns the products of the steps that do not use matrix units."""
+    """Returns the products in the steps that do not use matrix units."""
     trace, every = scene.trace, matrix_kernels(scene.trace)
     return every.take(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
 
 
 def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:
-    """Returns the peak rates of each row's device for the format ``of``: operations and bytes per nanosecond; NaN =
-    unknown.
+    """Returns each row's peak operations and bytes per nanosecond on its device, for number format ``of``.
+
+    NaN = unknown.
     """
     flops = [dict(each.peaks).get(of, math.nan) for each in trace.devices] + [math.nan]
     bandwidth = [each.bandwidth or math.nan for each in trace.devices] + [math.nan]
@@ -136,12 +143,12 @@ def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]
 
 
 def matrix_unit_savings(trace: TraceTable, some: Products, of: str, size: int) -> tuple[Change, Change] | None:
-    """Returns the lower and upper bound of the saving if these kernels used matrix units. None if peaks are
+    """Returns the lower and upper bound of the saving if these kernels used matrix units, None if peak rates are
     unknown.
 
-    ``of`` is the number format and ``size`` its bytes per number. Upper bound: kernels reach the device's peak rate
-    of operations or bytes. Lower bound: a third of it. Without shapes, the ratio of the peaks is the upper bound.
-    The lower bound is then a factor of 2, or the root of that ratio if it is smaller.
+    ``of`` is the number format; ``size`` is its bytes per element. Upper bound: kernels reach the device's peak
+    rate. Lower bound: a third of it. Without recorded shapes, the speedup is at most the ratio r of the two
+    formats' peak rates, and at least min(2, sqrt(r)).
     """
     peak, bandwidth = peaks_of(trace, some.row, of)
     plain, _ = peaks_of(trace, some.row, "fp32")

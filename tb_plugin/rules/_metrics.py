@@ -61,7 +61,7 @@ METRICS = SHARED.adding(
         {
             "rule": ("Rule", "Rule id in docs/findings.md."),
             "finding": ("Finding", "Title of the rule."),
-            "severity": ("Severity", "Severity from the upper bound of the saving, or from the rule."),
+            "severity": ("Severity", "Set by the rule, or derived from the upper bound."),
             "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),

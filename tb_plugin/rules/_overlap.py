@@ -14,11 +14,14 @@ from tb_plugin.rules._base import Scene
 Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
-"""Lower bound of the time saved by overlapping a copy, as a share; copy and compute share memory bandwidth."""
+"""Minimum share of a copy's time that is saved by overlapping the copy.
+
+Copies and computation share the memory bandwidth.
+"""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the bytes of each copy, 0 = not recorded."""
+    """Returns the size of each copy, 0 = not recorded."""
     size = np.zeros(len(trace), np.int64)
     size[trace.device_args.row] = trace.device_args.bytes
     found: Int64 = np.maximum(size[copies], 0)
@@ -26,9 +29,9 @@ def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
-    """Returns the time saved per copy, in nanoseconds, if it overlaps with other work of its step.
+    """Returns the time that each copy saves if it overlaps with other work in its step.
 
-    The saving in a step is at most the time of its other device work. ``at_least`` selects the lower bound.
+    In each step, copies save at most the time of other device work. ``at_least`` selects the lower bound.
     """
     trace, begin = s.trace, s.steps.start_ns
     less = np.zeros(len(copies), np.int64)
@@ -45,7 +48,7 @@ def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
 
 
 def other_work(trace: TraceTable, device: int, rows: Int64) -> Ranges:
-    """Returns when a device runs work other than these rows."""
+    """Returns the time ranges in which a device runs work that is not in ``rows``."""
     work = covered_work(trace)
     left = np.ones(len(trace), np.bool_)
     left[rows] = False
@@ -54,7 +57,7 @@ def other_work(trace: TraceTable, device: int, rows: Int64) -> Ranges:
 
 
 def exposed_copy_time(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the time of each copy during which its device runs nothing else."""
+    """Returns the part of each copy's time during which its device runs nothing else."""
     found = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():
         mine = trace.device[copies] == device

@@ -19,12 +19,12 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 _LONGEST = 4_096
-"""Longest text to parse, in characters; lists of tensors may be very long."""
+"""Maximum length of a text to parse, in characters. Lists of tensors may be very long."""
 Dims = tuple[int, ...]
 
 
 def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns the string ids of these rows' names that match a regex; none for an empty regex."""
+    """Returns the string ids of the event names in ``rows`` that match a regex. Empty if the regex is empty."""
     if not pattern or not len(rows):
         return np.empty(0, np.int64)
     used = np.zeros(len(trace.strings), np.bool_)
@@ -44,7 +44,7 @@ def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) ->
 
 
 def input_dims(text: str) -> list[Dims]:
-    """Returns the dimensions of each input in a recorded text, () for inputs that are not tensors."""
+    """Parses the recorded dimensions of each input. Inputs that are not tensors have the dimensions ()."""
     try:
         inputs = json.loads(text) if len(text) <= _LONGEST else []
     except ValueError:
@@ -55,7 +55,7 @@ def input_dims(text: str) -> list[Dims]:
 
 
 def input_types(text: str) -> list[str]:
-    """Returns the type of each input in a recorded text."""
+    """Parses the recorded type of each input."""
     try:
         inputs = json.loads(text) if len(text) <= _LONGEST else []
     except ValueError:
@@ -65,7 +65,6 @@ def input_types(text: str) -> list[str]:
 
 @cached_by_argument
 def arguments(trace: TraceTable) -> Arguments:
-    """Returns the recorded arguments of operators."""
     place = places_of(trace.operators.row, len(trace))
     return Arguments(place, np.append(trace.operators.shapes, MISSING), np.append(trace.operators.types, MISSING))
 
@@ -73,7 +72,7 @@ def arguments(trace: TraceTable) -> Arguments:
 class Arguments(msgspec.Struct, frozen=True, eq=False):
     """Recorded arguments.
 
-    ``place`` is each row's index into ``shapes`` and ``types``; its extra last entry is for row -1.
+    ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry is for row -1.
     """
 
     place: npt.NDArray[np.int32]
@@ -81,29 +80,29 @@ class Arguments(msgspec.Struct, frozen=True, eq=False):
     types: npt.NDArray[np.int32]
 
     def shape_of(self, rows: npt.NDArray[np.integer]) -> Int64:
-        """Returns the string id of each row's shapes, -1 = not recorded."""
+        """Returns the string id of the recorded shapes for each row; -1 = not recorded."""
         found: Int64 = self.shapes[self.place[rows]].astype(np.int64)
         return found
 
     def type_of(self, rows: npt.NDArray[np.integer]) -> Int64:
-        """Returns the string id of each row's types, -1 = not recorded."""
+        """Returns the string id of the recorded types for each row; -1 = not recorded."""
         found: Int64 = self.types[self.place[rows]].astype(np.int64)
         return found
 
 
-class Extents(msgspec.Struct, frozen=True, eq=False):
-    """Elements of each operator's largest input, and the number of inputs of that size; 0 = unknown."""
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """For each operator: the elements of its largest input and the number of inputs with this size. 0 = unknown."""
 
     numbers: Int64
     inputs: Int64
 
     def take(self, of: Bool) -> Extents:
-        """Returns the selected operators."""
         return Extents(self.numbers[of], self.inputs[of])
 
 
 def largest_inputs(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
-    """Returns the largest input of each operator (rows, -1 = none)."""
+    """Returns the size of each operator's largest input. ``operators`` contains rows; -1 = none."""
     texts = arguments(trace).shape_of(operators)
     groups = group(texts)
     found = np.zeros((2, len(groups)), np.int64)

@@ -1,4 +1,4 @@
-"""Slow steps: their excess, and where they differ from other steps."""
+"""Slow steps, their excess time, and where they differ from other steps."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ METRICS = OF_RULES.adding(
         {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
-            "differs_row_ns": ("Excess there", "Extra time of the slowest step in this line or operator."),
-            "differs_ns": ("Larger by", "Extra time of the slowest step in this part."),
+            "differs_row_ns": ("Excess there", "Extra time that the slowest step spends in this line or operator."),
+            "differs_ns": ("Larger by", "Extra time that the slowest step spends in this part."),
         },
     ),
     define(
@@ -47,7 +47,7 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "usual_step_ns": ("Usual step", "Median duration of the other steps."),
-            "excess_ns": ("Excess", "Excess of slow steps over the usual step, summed."),
+            "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
         },
     ),
     define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
@@ -61,13 +61,13 @@ METRICS = OF_RULES.adding(
 )
 
 OTHERS = 3
-"""Minimum number of other steps for a meaningful median."""
+"""Minimum number of other steps. Fewer steps do not give a meaningful median."""
 FAR = 8
 """Minimum excess of a slow step over the median, in median absolute deviations."""
 MIN_EXPLAINED_SHARE = 0.1
-"""Minimum share of the largest difference for a line, call or kernel to be reported."""
+"""A line, call or kernel is reported only if it causes at least this share of the largest difference."""
 HOST_BOUND = 0.9
-"""Minimum busy share of the step for a host or device to be the bottleneck."""
+"""A host or device is the bottleneck if it is busy for at least this share of the step."""
 _BUSY = {
     "kernel": "Kernels",
     "memcpy": "Copies",
@@ -83,16 +83,14 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 
 
 def is_multi_modal(steps: Steps) -> bool:
-    """Returns whether steps have different modes, as on a server; a longer step is not slow there."""
+    """Returns whether the steps have different modes, as on a server. Longer steps are then not slow steps."""
     return len(np.unique(steps.served.mode)) > 1
 
 
 def step_lengths(s: Scene) -> Int64:
-    """Returns the duration of each step, without unrecorded work and waits for the profiler.
+    """Returns the duration of each step, excluding unrecorded work and waits for the profiler.
 
-    If the host is busy throughout and no device is, durations are host time. Otherwise the first step would include
-    device work that overlaps with the host in later steps. If a device is always busy, host time means little: the
-    host runs ahead and waits in its launches.
+    This is host time if the host is always busy and no device is. Otherwise, it includes the step's device work.
     """
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
@@ -105,8 +103,9 @@ def step_lengths(s: Scene) -> Int64:
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
-class Usual(msgspec.Struct, frozen=True, eq=False):
-    """Median and deviation of the usual steps, and the range in which another usual step may lie."""
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """Median and deviation of steps that are not slow, and a range in which more such steps would lie."""
 
     median: int
     deviation: int
@@ -115,7 +114,10 @@ class Usual(msgspec.Struct, frozen=True, eq=False):
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns the usual duration of these steps. The range extends twice their spread beyond both ends."""
+    """Returns the median of these durations and a range.
+
+    The range extends beyond them by twice their spread, on both sides.
+    """
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
     deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
@@ -124,9 +126,9 @@ def usual_of(dur: Int64) -> Usual:
 
 
 def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Change]:
-    """Returns the lower and upper bound of the saving if slow steps were as short as the others.
+    """Returns the lower and upper bound of the saving if slow steps took as long as other steps.
 
-    The upper bound also shortens the step after a slow one, which starts without queued launches.
+    The upper bound also shortens the step after each slow step, because its launch queue is empty at the start.
     """
     after = np.setdiff1d(slow + 1, np.append(slow, len(dur)))
     late = np.maximum(dur[after] - usual.median, 0)
@@ -134,8 +136,9 @@ def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Ch
     return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
 
 
-class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """A part of the steps, with its time in each step."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A category or idle cause, with its time in each step."""
 
     title: str
     ns: Int64
@@ -147,14 +150,14 @@ class Words(msgspec.Struct, frozen=True):
     """Texts of a rule about slow steps."""
 
     text: str
-    """First sentence; the largest difference follows."""
+    """First sentence of the finding. A sentence about the largest difference follows."""
     why: str
     advice: Mapping[Cause, Rule]
-    """Rules whose advice applies if the largest difference is this idle cause."""
+    """Rules whose advice replaces that of this rule, by the idle cause with the largest difference."""
 
 
 def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns the finding about slow steps: excess, largest difference and saving."""
+    """Returns a finding about slow steps, with the excess time, the largest difference and the saving."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())
@@ -182,7 +185,10 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". It includes {unusual_compiling_ns} of compilation, also counted by the compilation finding"
+        text += (
+            ". The slowest step includes {unusual_compiling_ns} of compilation, which the compilation "
+            "finding also counts"
+        )
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,
@@ -207,7 +213,7 @@ def _compiling(s: Scene, step: int) -> int:
 
 
 def _parts(s: Scene) -> list[Part]:
-    """Parts of the steps: device idle time by cause for one device, else host categories."""
+    """Returns idle time by cause if there is one device, otherwise the host time by category."""
     shares, devices = s.breakdown.parts, list(device_busy(s.trace))
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
@@ -219,9 +225,10 @@ def _parts(s: Scene) -> list[Part]:
 
 
 def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[str, int] | None:
-    """Line, operator or kernel with the largest excess over the median of other steps, and that excess.
+    """Returns the line, operator or kernel with the most extra time over the median of other steps, and this extra
+    time.
 
-    Host time is listed by Python line, or by operator or call if the line is unknown. Device work is listed by
+    Host time is summed by Python line, or by operator or call if the line is unknown. Device work is summed by
     name.
     """
     texts, of, step, time = _work_by_name(s, category) if category else _host_by_line(s)
@@ -235,7 +242,7 @@ def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[st
 
 
 Times = tuple[Sequence[str], Int64, Int64, Int64]
-"""Texts, then for each time segment the index of its text, its step and its duration."""
+"""Texts, and three columns with one entry per time range: text index, step and duration."""
 
 
 def _work_by_name(s: Scene, category: str) -> Times:
@@ -272,7 +279,7 @@ def _host_by_line(s: Scene) -> Times:
 
 
 def step_rows(s: Scene, slow: Int64) -> Int64:
-    """Returns the annotations of these steps, longest first."""
+    """Returns the rows of these steps' annotations, longest first."""
     trace = s.trace
     named = trace.strings.where(lambda text: STEP_NAME.match(text) is not None)[trace.name]
     rows = np.flatnonzero(named & ~of_kind(trace.kind, *ON_DEVICE))

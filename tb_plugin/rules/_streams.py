@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 LEVELS = 4
-"""Number of operators searched above a copy's launch: copy_, clone, contiguous, reshape."""
+"""Number of operators searched above a copy's launch, such as copy_, clone, contiguous and reshape."""
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):
@@ -27,14 +27,13 @@ class Streams(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     kernel_class: npt.NDArray[np.uint8]
     operator: Int64
-    """Row of the launching operator, -1 = unknown."""
+    """Row of the operator that launched the work, -1 = unknown."""
     first: Bool
-    """Whether it is the first work on its stream."""
+    """Whether the work is the first on its stream."""
 
 
 @cached_by_argument
 def streams(trace: TraceTable) -> Streams:
-    """Returns the work of all streams."""
     row = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     streams = hardware_streams(trace).of
     row = row[stable_order(streams[row])]  # rows are sorted by start time
@@ -46,15 +45,19 @@ def streams(trace: TraceTable) -> Streams:
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)
 
 
-class Updates(msgspec.Struct, frozen=True, eq=False):
-    """Rows of optimizer steps on the host, and of the device work they launch."""
+@dataclass(frozen=True, eq=False)
+class Updates:
+    """Rows of optimizer steps on the host, and rows of the device work that they launch."""
 
     row: Int64
     work: Int64
 
 
 def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
-    """Returns start and end indices (exclusive) of each run of members. ``breaks`` marks where a new run starts."""
+    """Returns the start and end indices (end exclusive) of each run of members.
+
+    A run also ends where ``breaks`` is set.
+    """
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
@@ -62,7 +65,7 @@ def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
 
 @cached_by_argument
 def optimizer_steps(trace: TraceTable) -> Updates:
-    """Returns the optimizer steps and the work they launch."""
+    """Returns the optimizer steps and the device work that they launch."""
     row = np.flatnonzero(of_kind(trace.kind, EventKind.ANNOTATION, EventKind.OPERATOR))
     row = row[rows_that(trace, row, trace.recorder.operators.updating)]
     work = np.flatnonzero(trace.launch != MISSING)
@@ -75,8 +78,9 @@ def optimizer_steps(trace: TraceTable) -> Updates:
 
 
 def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns the nearest enclosing operator whose name matches a regex, which may be the operator itself; -1 =
-    none.
+    """Returns the innermost enclosing operator whose name matches a regex, -1 if there is none.
+
+    This may be the operator itself.
     """
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)

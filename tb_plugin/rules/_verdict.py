@@ -27,11 +27,11 @@ from tb_plugin.rules._base import Scene
 from tb_plugin.rules._limits import Limit
 
 MIN_SHARE = 0.2
-"""Minimum share of the steps for anything except kernels to be the limit."""
+"""Minimum share of the steps that a cause must take to be the limit. Does not apply to kernels."""
 MIN_UNRECORDED = 0.5
-"""Minimum share of kernel launches without a recorded kernel for idle time to be unknown."""
+"""If at least this share of kernel launches has no recorded kernel, idle time is unknown."""
 MIN_UNKNOWN = 0.5
-"""Minimum share of the kernel time for kernels of unknown classes to be the limit."""
+"""If kernels of unknown classes take at least this share of the kernel time, they are the limit."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -47,29 +47,33 @@ _PROGRAM = (
 _ONCE: Mapping[Limit, Cause] = MappingProxyType(
     {Limit.INITIALISATION: Cause.INITIALISATION, Limit.CAPTURE: Cause.CAPTURE}
 )
-"""Host work that is done once before the steady state, so it is not overhead."""
+"""Host work that is done once before the steady state, and is therefore not CPU overhead."""
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
-class Verdict(msgspec.Struct, frozen=True, eq=False):
-    """The limit of a program; times in nanoseconds over all steps."""
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The limit of a program, with times over all steps."""
 
     limit: Limit
     category: str
-    """Largest step breakdown category in the limit."""
+    """Largest category of the step breakdown among those that belong to the limit."""
     part_ns: int
     total_ns: int
     mix: Mapping[KernelClass, int]
-    """Kernel time by class, without communication."""
+    """Kernel time by class, excluding communication."""
     earlier: Ranges
-    """When a device runs unrecorded work in the steps."""
+    """Time ranges in which a device runs unrecorded work during the steps."""
     recorded: float = 1.0
-    """Recorded share of operators or of launched kernels; 1 for other limits."""
+    """Recorded share of the operators or of the launched kernels; 1 for limits that do not depend on it."""
 
 
 @cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns the limit of the program in steps with these labels (None: all), None if they have no duration."""
+    """Returns the limit of the program in the steps with these labels (all steps if None).
+
+    None if these steps take no time.
+    """
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if len(chosen_failures(trace, chosen).row):
@@ -122,9 +126,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """Time of one-time host work while devices and the profiler are idle.
+    """Returns the time of one-time host work while the devices are idle and the profiler does not run.
 
-    Overlapping causes are attributed to the first one.
+    If several causes overlap, the time is attributed to the first of them.
     """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
@@ -138,7 +142,9 @@ def _done_once(s: Scene) -> dict[Limit, int]:
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns when a device runs unrecorded work in these steps, without waits for the profiler."""
+    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the
+    profiler.
+    """
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))
@@ -158,7 +164,10 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Share of kernel launches without a recorded kernel; 0 without launches. Captured launches are excluded."""
+    """Returns the share of kernel launches whose kernel is not recorded, 0 without launches.
+
+    Launches in graph captures are excluded.
+    """
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch

@@ -28,7 +28,10 @@ from tb_plugin.rules.small_collectives import small_calls
 Int64 = npt.NDArray[np.int64]
 
 EXPOSED_SHARE = 0.05
-"""Minimum share of the steps. The last gradients of a backward pass cannot overlap and may take half of it."""
+"""Minimum share of the steps.
+
+Exposing the last gradients of a backward pass is unavoidable and may take half of this share.
+"""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
@@ -39,13 +42,13 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "could_hide_ns": ("Time to overlap", "Step time without communication."),
+            "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
             "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
             "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
-            "group_exposed_ns": ("This group", "Exposed communication of the process group with the most, per step."),
+            "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
         },
     ),
-    define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
+    define("", "text", {"process_group": ("Process group", "Process group name.")}),
 )
 
 
@@ -75,16 +78,20 @@ def _look(s: Scene) -> Detection | None:
             "{could_hide_ns} and could overlap with it. "
         )
         + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
-        + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
+        + ("Pipeline sends and receives are excluded: another finding covers them. " if apart else "")
         + (
-            "Sharding takes {shards_bare_ns} of it, including {gathers_bare_ns} to gather parameters. "
+            (
+                "Sharding takes {shards_bare_ns} of the exposed communication, including {gathers_bare_ns} "
+                "to gather parameters. "
+            )
             if shards
             else ""
         )
         + ONE_RANK,
         todo=(
-            "Load the traces of all ranks: Distributed then separates waiting from transfer. If this rank "
-            "waits, find the late rank; sending less will not help. If data moves: "
+            "Load the traces of all ranks: Distributed then separates waiting from transfer. If most of "
+            "the time is waiting, find the late rank; sending less will not help. If most of it is "
+            "transfer: "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
@@ -111,9 +118,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
         why=(
-            "The device computes nothing while only communication runs. Upper bound: communication overlaps "
-            "all other work. Lower bound: gradients are reduced during the backward pass as soon as they "
-            "exist. Sending less data saves more."
+            "The device computes nothing while only communication runs. Upper bound: communication "
+            "overlaps with all other work. Lower bound: gradients are reduced during the backward pass "
+            "as soon as they exist. Sending less data would save more."
         ),
         confidence="medium",
     )
@@ -134,14 +141,17 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """For collectives with a role, copies do not count as overlap: dependent work waits during copies too."""
+    """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
+
+    Copies do not count as overlap for them, because dependent work waits during copies too.
+    """
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:
-    """Whether the launch of any kernel is recorded, or the trace has no kernels."""
+    """Returns whether any kernel has a recorded launch, or the trace has no kernels."""
     kernels = trace.kind == EventKind.KERNEL
     return not kernels.any() or bool((trace.launch[kernels] != MISSING).any())
 
@@ -153,7 +163,7 @@ def _exposed_in_steps(s: Scene, rows: Int64) -> int:
 
 
 def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """The process group with the most exposed time, and that time; None for fewer than two groups."""
+    """Returns the process group with the most exposed time, and this time. None if there are fewer than two groups."""
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
@@ -165,7 +175,7 @@ def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
 
 
 def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
-    """Host intervals that disappear if ``less_ns`` is cut from the start of each collective."""
+    """Returns the host time that is saved if the first ``less_ns`` of each collective are removed."""
     bare = intersect(exposed_ranges(s.trace), s.host)
     return intersect(bare, union(s.trace.start_ns[found.row], s.trace.start_ns[found.row] + less_ns))
 
@@ -176,17 +186,17 @@ RULE = Rule(
     look=_look,
     order=210,
     detects="Collectives are exposed: nothing else runs on the GPU during them.",
-    threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
+    threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of step time.",
     saving=(
-        "Upper bound: the step time without communication (`could_hide_ns`). Lower bound: the overlap gained if "
-        "gradients are reduced as soon as they are available. It is 0 for other collectives. None if no launch is "
-        "recorded."
+        "Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower "
+        "bound: the overlap gained if gradients are reduced as soon as they are available. For other "
+        "collectives, the lower bound is 0. There are no bounds if no launch is recorded."
     ),
     notes="""
-        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover.
-        Even in a healthy training run, the last gradients may take half of the threshold. The finding names the
-        process group with the most exposed time. The bounds assume the same amount of data, moved during other
-        work. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
+        The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover. Even
+        in a healthy training run, collectives of the last gradients may reach half of the threshold. The finding names
+        the process group with the most exposed time. The bounds assume that the same amount of data moves while other
+        work runs. For collectives with a [role](../concepts/attribution.md#parallelism), the upper bound includes time
         during which only copies run.
 
         A collective reduces gradients if the operator `AccumulateGrad` launches it, or if it directly follows the
@@ -194,8 +204,8 @@ RULE = Rule(
         has ended. Time after the backward pass stays exposed, at least that of the longest collective. Gradients
         are available when all kernels launched before the collective have ended.
 
-        With sharded parameters or gradients (FSDP, ZeRO), the finding reports their part (`sharding`). One rank
-        does not show whether it waits or transfers. The Distributed page does.
+        With sharded parameters or gradients (FSDP, ZeRO), the finding also reports the time of their collectives
+        (`sharding`). One rank does not show whether it waits or transfers. The Distributed page does.
     """,
     cases=("", "sharding"),
     needs_kernels=True,

@@ -55,8 +55,8 @@ def _look(s: Scene) -> Detection | None:
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
         why=(
-            "The host waits for the compiler. This is normal in the first steps. In later steps, a shape, a flag "
-            "or a function has changed. The bounds assume no compilation."
+            "The host waits for the compiler. This is normal in the first steps. In later steps, it "
+            "means that a shape, a flag or a function has changed. The bounds assume no compilation."
         ),
         confidence="high",
     )

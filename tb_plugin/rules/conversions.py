@@ -15,9 +15,9 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 CONVERSION_SHARE = 0.02
-"""Minimum share of the kernel time; every program needs some conversions."""
+"""Minimum share of the kernel time. Every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""Minimum share for medium severity, above that of conversions at a model's inputs and outputs."""
+"""Minimum share for medium severity. Conversions of a model's inputs and outputs take less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,7 +42,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_operations(trace: TraceTable) -> bool:
-    """Returns whether a trace records the operation of each kernel."""
+    """Returns whether the trace contains the operation of each kernel."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 
@@ -68,8 +68,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to convert the "
-        "layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
+        text=f"{s.each} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
+        f"convert the layout or type of tensors. They take {{conversion_ratio}} of the kernel time "
+        f"({{conversions_ns}}), mostly "
         "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="conversion_ratio",
@@ -90,12 +91,12 @@ RULE = Rule(
     look=_look,
     order=390,
     detects="Kernels only convert the layout or type of tensors.",
-    threshold=f"They take at least {percent(CONVERSION_SHARE)} of the kernel time without communication.",
+    threshold=f"They take at least {percent(CONVERSION_SHARE)} of the kernel time, excluding communication.",
     saving="Upper bound: all of these kernels. Lower bound: 0, because the trace does not show which conversions the "
     "program needs.",
     needs=("The type of each kernel (NPUs: column `Type`, with `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
     notes="""
-        The severity is medium at 10 % or more, else low. `redundant_casts` and `redundant_copies` cover some of
+        The severity is medium at 10 % or more, else low. `redundant_casts` and `redundant_copies` also cover some of
         these kernels.
     """,
     has_data=states_operations,

@@ -23,11 +23,11 @@ METRICS = OF_RULES.adding(
 Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.02
-"""Minimum share of the steps. It is below the usual 5 %, because the fix changes only one argument."""
+"""Minimum share of the steps. Other rules use 5 %, but here the fix changes only one argument."""
 GONE = 0.75
-"""Share of exposed data loading that a fix certainly saves (measured with 4 workers on a V100: 0.83 and 0.86).
+"""Minimum share of exposed data loading that the fix saves. Measured with 4 workers on a V100: 0.83 and 0.86.
 
-Handing over batches takes time, and workers compete for the CPU.
+The rest remains because handing over batches takes time and workers compete for the CPU.
 """
 
 
@@ -74,7 +74,7 @@ RULE = Rule(
     look=_look,
     order=20,
     detects="The step waits for the next batch of the data loader.",
-    threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of the steps.",
+    threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
     saving=(
         "Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
         f"{percent(GONE)} of the time during which nothing else runs. The rest remains because batches must be "

@@ -27,7 +27,7 @@ METRICS = OF_RULES.adding(
         {
             "exchange_ns": (
                 "Between devices",
-                "Time of collectives and device-to-device copies without compute, per step.",
+                "Time of collectives and device-to-device copies while nothing computes, per step.",
             ),
         },
     ),
@@ -79,7 +79,7 @@ RULE = Rule(
     look=_look,
     order=430,
     detects="One process drives several GPUs with DataParallel.",
-    threshold="`DataParallel.forward` and more than one GPU.",
+    threshold="The trace contains `DataParallel.forward` and more than one GPU.",
     saving="None: the trace does not show how fast one process per GPU would be.",
     notes="""
         The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`).

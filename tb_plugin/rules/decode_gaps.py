@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 )
 
 SHARE = 0.05
-"""Minimum share of gaps in the step-to-step time; a launch and a token copy take some time anyway."""
+"""Minimum share of gaps in the step-to-step time. A launch and a copy of the token always take some time."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -69,10 +69,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
         why=(
-            "No request receives a token during this time. The bounds assume that the host prepares the next step "
-            "while the device works. Upper bound: the whole gap disappears. Lower bound: the time that the host "
-            "waited for the device in the previous step, or the excess over the shortest gap. Gaps are included "
-            "although they lie between steps."
+            "No request receives a token during this time. The bounds assume that the host prepares the "
+            "next step while the device works. Upper bound: the whole gap disappears. Lower bound: the "
+            "time that the host waited for the device in the previous step, or the excess over the "
+            "shortest gap. The saving includes time between steps."
         ),
         confidence="medium",
     )
@@ -87,10 +87,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """Host intervals between these steps and the previous ones, and the host's wait for the device in the previous
-    steps.
+    """Returns the host time between each of these steps and its previous step, and how long the host waits for the
+    device in that previous step.
 
-    Steps without such an interval are omitted: there the host runs ahead.
+    Steps without such host time are omitted, because there the host runs ahead.
     """
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
@@ -122,8 +122,8 @@ RULE = Rule(
     ),
     needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
-        The bounds assume asynchronous scheduling. Part of the saving lies between steps. Launching ahead also saves
-        launch latency: up to 6 % more for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
+        The bounds assume asynchronous scheduling. Part of the saved time is between steps. Launching ahead also saves
+        launch latency, which adds up to 6 % for gaps of 20 us. `slow_first_step` and `step_outliers` skip traces with
         several step modes. The severity is high at 20 % or more, medium at 5 % or more.
     """,
     has_data=is_served,

@@ -31,12 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"backward_sync_ns": ("Backward waits", "Host time waiting for the device in these operators, per step.")},
+        {"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
     ),
     define(
         STEPS,
         "number",
-        {"backward_sync_calls": ("Waits", "Number of waits for the device in these operators, per step.")},
+        {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
     ),
     define(
         STEPS,
@@ -125,10 +125,10 @@ RULE = Rule(
     saving="As for `synchronising_calls`.",
     notes="""
         The rule checks operators that PyTorch runs differently under `torch.use_deterministic_algorithms`: gather,
-        scatter, index, put, take, repeat_interleave, embedding, cumsum, padding and upsampling. If the forward
-        operator waits too, the reason is different, such as a boolean mask. The finding names the backward operator
-        with the longest wait, and its forward operator, module and line. The trace does not record whether
-        deterministic algorithms are on, so the confidence is medium.
+        scatter, index, put, take, repeat_interleave, embedding, cumsum, padding and upsampling. If the forward operator
+        waits too, the reason is different, such as a boolean mask. The finding names the backward operator with the
+        longest wait, with its forward operator, module and line. The trace does not record whether deterministic
+        algorithms are on, so the confidence is medium.
     """,
     limits=(Limit.CPU,),
 )

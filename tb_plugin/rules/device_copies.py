@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
-"""Minimum share of the steps; most programs copy a little within the device."""
+"""Minimum share of the steps. Most programs copy some data within the device."""
 MAX_LISTED_OPERATORS = 3
 METRICS = OF_RULES.adding(
     define(
@@ -51,7 +51,7 @@ METRICS = OF_RULES.adding(
 
 
 def copies_within(trace: TraceTable) -> Bool:
-    """Returns a row mask of the driver's copies within one device."""
+    """Returns a row mask of copies within one device that the driver makes."""
     found = np.zeros(len(trace), np.bool_)
     copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
     within = [each.key for each in DIRECTIONS].index("dtod")
@@ -100,7 +100,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:
-    """The calling operators with the most time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
+    """Returns the operators with the most copy time: ``aten::cat (60 %) and aten::clone (40 %)``; "" if unknown."""
     names, time = operator_names(trace, copies), trace.dur_ns[copies]
     launched = trace.operator[copies] != MISSING
     names[launched] = trace.name[_calling(trace, trace.operator[copies[launched]].astype(np.int64))]
@@ -114,7 +114,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """The operator responsible for each copy, up to ``LEVELS`` above its launch: copy_, clone, contiguous, reshape."""
+    """Returns the operator responsible for each copy, at most ``LEVELS`` above the operator that launches it."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)
@@ -127,14 +127,15 @@ RULE = Rule(
     look=_look,
     order=360,
     detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
-    threshold=f"They take at least {percent(MIN_SHARE)} of the steps, averaged over the GPUs that copy.",
+    threshold=f"They take at least {percent(MIN_SHARE)} of step time, averaged over the GPUs that copy.",
     saving=(
-        "Upper bound: all copies, with the operators that launch them. Lower bound: 0, because the trace does not "
-        "show which copies the program needs."
+        "Upper bound: all copies and the operators that launch them. Lower bound: 0, because the "
+        "trace does not show which copies the program needs."
     ),
     notes="""
-        The finding names the operators responsible for most copies, up to four levels above the launch, and the
-        Python line. Copies by kernels are excluded; `redundant_copies` covers them.
+        The finding names the Python line and the operators with the most copies. Such an operator is at most four
+        levels above the one that launches the copy. Copies made by kernels are excluded: `redundant_copies` covers
+        them.
     """,
     limits=(
         Limit.GPU,

@@ -16,12 +16,12 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Others", "Other backends in use.")}),
+    define("", "text", {"others": ("Others", "Recorded backends, all different from the recommended one.")}),
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    """Unlike in the old plugin, another backend must occur in the trace."""
+    """Reports only backends that occur in the trace, unlike the old plugin."""
     capable = [device for device in s.trace.devices if device.collective_backend]
     if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
         return None
@@ -52,7 +52,7 @@ def _backends_at_work(trace: TraceTable) -> set[str]:
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Backends in ``distributedInfo``: one, or one per device type as in ``cpu:gloo,cuda:nccl``."""
+    """Returns the backends in ``distributedInfo``: one, or one per device type as in ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())
@@ -64,11 +64,13 @@ RULE = Rule(
     look=_look,
     order=440,
     detects="Processes use a communication backend that is not designed for the GPUs.",
-    threshold="`DistributedDataParallel.forward` runs, all recorded backends are other ones (`others`), and no collective "
-    "kernel runs.",
+    threshold=(
+        "`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the "
+        "recommended one, and no collective kernel runs."
+    ),
     saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
-        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the same name means RCCL.
+        NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the name NCCL means RCCL.
     """,
     saves=False,
     limits=(Limit.COMMUNICATION,),

@@ -22,7 +22,7 @@ METRICS = OF_RULES.adding(
 
 
 def _look(s: Scene) -> Detection | None:
-    """Same as the finding of the memory view, which needs allocator events."""
+    """Reports the same problem as the memory view, but needs no allocator events."""
     there = len(s.trace.memory.time_ns) > 0
     link = Link("memory", {}, "Show memory") if there else Link("timeline", {}, "Show in timeline")
     notice = driver_notice(s.driver, s.trace.recorder, link)

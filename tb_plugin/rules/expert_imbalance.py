@@ -16,7 +16,10 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 UNEVEN = 1.25
-"""Minimum ratio of the largest token count to the mean. With some hundred tokens per rank, chance gives less."""
+"""Minimum ratio of the largest token count to the mean.
+
+With some hundred tokens per rank, random variation is smaller.
+"""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -68,8 +71,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
         why=(
-            "All ranks wait for the busiest rank before results return. Only sizes sent by this rank are known; "
-            "other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: zero."
+            "All ranks wait until the busiest rank returns its results. Only sizes sent by this rank are "
+            "known; other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: "
+            "zero."
         ),
         confidence="low",
     )
@@ -81,7 +85,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the exchanges that return results, and the most time saved in each."""
+    """Returns the rows of the collectives that return the experts' results, and the maximum time saved in each."""
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]

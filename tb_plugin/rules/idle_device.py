@@ -9,11 +9,11 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
-"""Utilization above which a device without findings is well used."""
+"""Above this utilization, a device without findings is well used."""
 
 
 def _look(s: Scene) -> Detection | None:
-    """Without this finding, an idle device with few findings would look well used."""
+    """Reports a mostly idle device, which would look well used if it had few findings."""
     known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
     if not known:
         return None
@@ -52,8 +52,8 @@ RULE = Rule(
     ),
     saving="None: the finding names the largest idle cause and its share.",
     notes="""
-        The rule runs only if `low_utilization` does not apply. Without it, a trace with few findings might suggest
-        a well-used GPU. Another rule may cover the largest cause but find little to save.
+        The rule runs only if `low_utilization` does not apply. Without `idle_device`, a trace with few findings might
+        suggest a well-used GPU. Another rule may cover the largest cause but find little to save.
     """,
     cases=(),
     saves=False,

@@ -33,9 +33,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
         why=(
-            "Kernels are shorter than their launches, so the queue is empty and the device waits before each "
-            "kernel. The bounds assume one launch for many kernels, as in a graph. Upper bound: all launches "
-            "of a step. Lower bound: only operators that most steps run equally often."
+            "Kernels are shorter than their launches, so the queue is empty and the device waits before "
+            "each kernel. The bounds assume that a captured graph launches many kernels at once. Upper "
+            "bound: the graph contains all launches of a step. Lower bound: only those of operators that "
+            "most steps run equally often."
         ),
         confidence="high",
     )
@@ -44,10 +45,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
-    """Lower and upper bound of the launching host time that a graph saves.
+    """Returns lower and upper bounds on the host launch time that a CUDA graph would save.
 
-    Lower bound: launches that repeat in every step. Upper bound: all host work from the first launch of a step to
-    its last.
+    Lower bound: launches that repeat in every step. Upper bound: all host work between the first and the last
+    launch of each step.
     """
     repeats = _repeats(s, found)
     least, most = [EMPTY], [EMPTY]
@@ -71,7 +72,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Whether each launch could be part of a graph: most recorded steps run its work equally often."""
+    """Returns whether each launch could be part of a CUDA graph. Its kernel must run equally often in most steps."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:
@@ -93,8 +94,8 @@ RULE = Rule(
     order=100,
     detects="Kernels are shorter than their launches, so the GPU waits for the CPU.",
     threshold=(
-        f"Launch idle time is at least {percent(STARVED)} of both the mean and the median step. It is at least a "
-        "third of the idle time."
+        f"Launch idle time is at least {percent(STARVED)} of both the mean and the median step. Launch idle time is "
+        f"also at least a third of the idle time."
     ),
     saving=(
         "Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. Lower "
@@ -102,10 +103,10 @@ RULE = Rule(
     ),
     notes="""
         Steps have at least 20 launches. Half of the kernels are no longer than the CPU time per launch
-        (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or launch calls, plus the
-        usual launch latency. The third refers to idle time without latency between kernels and waits for other
-        streams. Gaps with more than 1 ms of launch idle time are excluded: an operator then loads code or computes
-        on the CPU.
+        (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or launch calls, plus typical
+        launch latency. For the threshold of a third, idle time excludes latency between kernels and waits for other
+        streams. Gaps with more than 1 ms of launch idle time are excluded: an operator then loads code or computes on
+        the CPU.
 
         The lower bound assumes that a graph launches the repeated operators at once. With a single recorded step,
         no repetition is known and the lower bound is 0.

@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 LOW_SHARE = 0.01
-"""Minimum share of the kernel time; a single sample may be late."""
+"""Minimum share of the kernel time. Smaller shares may come from a single late sample."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -24,7 +24,7 @@ METRICS = OF_RULES.adding(
         {
             "low_frequency_ns": (
                 "Low frequency time",
-                "Kernel time per step below the working frequency, without communication.",
+                "Kernel time per step below the working frequency, excluding communication.",
             )
         },
     ),
@@ -50,7 +50,7 @@ METRICS = OF_RULES.adding(
 
 
 def states_frequency(trace: TraceTable) -> bool:
-    """Returns whether a trace records the core frequency of a device."""
+    """Returns whether the trace contains the core frequency of any device."""
     facts = facts_of(trace)
     if facts is None or not facts.frequency or not len(trace.counters.time_ns):
         return False
@@ -112,15 +112,15 @@ RULE = Rule(
     title="Reduced core frequency",
     look=_look,
     order=400,
-    detects="Kernels run while the core frequency is below its usual value.",
-    threshold=f"This takes at least {percent(LOW_SHARE)} of the kernel time without communication.",
+    detects="Kernels run while the core frequency is below the working frequency.",
+    threshold=f"This takes at least {percent(LOW_SHARE)} of the kernel time, excluding communication.",
     saving=(
         "Upper bound: the time that kernels gain at full frequency. Lower bound: 0, because memory-bound kernels "
         "gain nothing."
     ),
     needs=("A counter of the core frequency (NPUs: 1800 MHz under load and 800 MHz idle, according to the vendor)."),
     notes="""
-        A device that never reaches its usual frequency in the trace is skipped. The saving excludes the time that
+        A device that never reaches its working frequency in the trace is skipped. The saving excludes the time that
         other ranks wait for this rank.
     """,
     has_data=states_frequency,

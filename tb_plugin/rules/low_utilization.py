@@ -10,7 +10,7 @@ from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
-"""Minimum share of the idle time that other findings must save to explain it."""
+"""Other findings explain the idle time if they save at least this share of it."""
 _CASES = {Cause.UNEXPLAINED: "unexplained", Cause.INITIALISATION: "initialisation", Cause.CAPTURE: "capture"}
 
 
@@ -33,7 +33,7 @@ def _look(s: Scene) -> Detection | None:
             RULE,
             severity="medium",
             text=(
-                f"{{affected}} devices run kernels for less than half of {time}; device {{device}} only "
+                f"{{affected}} devices run kernels for less than half of {time}; device {{device}} for only "
                 "{utilization}."
                 if len(low) > 1
                 else f"Device {{device}} runs kernels for only {{utilization}} of {time}."
@@ -56,7 +56,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def missing_launch_advice(s: Scene, largest: LargestCause) -> str:
-    """Returns the advice if most idle time ends with work whose launch is not recorded, else ""."""
+    """Returns advice about missing launches if they are the largest idle cause, otherwise ""."""
     return s.todo(RULE, "unlaunched") if largest.cause == Cause.NOT_RECORDED else ""
 
 

@@ -20,9 +20,9 @@ from tb_plugin.rules._shapes import arguments
 Int64 = npt.NDArray[np.int64]
 
 SLOW = 2.0
-"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
+"""Minimum time per operation, as a multiple of that of aligned matmuls. Partly filled tiles alone cost less."""
 ALIGNMENT_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -84,7 +84,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Nanoseconds per operation of aligned products: the fastest and the 75th percentile; None without any."""
+    """Returns the nanoseconds per operation of aligned products, as 5th and 75th percentile.
+
+    None if there are no such products.
+    """
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None
@@ -118,14 +121,15 @@ RULE = Rule(
     detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
     threshold=f"They take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
     saving=(
-        "The time beyond that of aligned matmuls in this trace, for the padded size. Upper bound: compared with "
-        "the 5th percentile of their time per operation. Lower bound: compared with the 75th percentile. If no "
-        "matmul is aligned, as for `matrix_units`."
+        "The extra time compared with aligned matmuls of this trace, for the padded size. Upper "
+        "bound: compared with the 5th percentile of the time per operation of aligned matmuls. Lower "
+        "bound: compared with the 75th percentile. If no matmul is aligned, the bounds are those of "
+        "`matrix_units`."
     ),
     needs="Input shapes and types.",
     notes="""
-        A matmul counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the 75th
-        percentile of time per operation of aligned matmuls. Kernels below 10 us are excluded. The finding names the
+        A matmul counts if its kernel uses no matrix units or is slow. A kernel is slow if its time per operation is
+        more than twice the 75th percentile of aligned matmuls. Kernels below 10 us are excluded. The finding names the
         operator, its shapes and the dimension.
     """,
     limits=(Limit.GPU,),

@@ -35,7 +35,7 @@ METRICS = OF_RULES.adding(
 )
 
 MATRIX_SHARE = 0.1
-"""Minimum share of the kernel time; below it, faster matmuls hardly shorten a step."""
+"""Minimum share of the kernel time. Below this share, faster matmuls hardly shorten a step."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -77,18 +77,23 @@ def _lower_precision(s: Scene) -> str:
     return " ".join(filter(None, (s.todo(RULE, case) for case in cases)))
 
 
-class MatrixEligible(msgspec.Struct, frozen=True):
-    """Shares of the kernel time of operators, 0 to 1; 0 without kernels."""
+@dataclass(frozen=True)
+class MatrixEligible:
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators. 0
+    without kernels.
+    """
 
     ratio: float
-    """Share of innermost operators that could use matrix units."""
+    """Share of the innermost operators that could use matrix units."""
     unused_ratio: float
-    """Share of their kernels that do not use matrix units."""
+    """The part of ``ratio`` that is spent in kernels without matrix units."""
 
 
 @cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of eligible innermost operators, divided by that of all operators in the trace."""
+    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all
+    operators.
+    """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -117,9 +122,9 @@ RULE = Rule(
     threshold=f"Kernels of eligible operators that use no matrix units take at least {percent(MATRIX_SHARE)} of the kernel "
     "time.",
     saving=(
-        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without shapes, and for "
-        "convolutions, the upper bound assumes the ratio of the peaks, the lower bound twice the speed. None if "
-        "the GPU's peaks are unknown."
+        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: at a third of it. Without "
+        "shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the peaks. "
+        "The lower bound assumes twice the speed. None if the GPU's peaks are unknown."
     ),
     needs="A GPU with matrix units, and recorded operators.",
     notes="""
@@ -127,10 +132,10 @@ RULE = Rule(
         float32 too. The badge is `matrix_eligible_ratio`: kernel time of eligible operators divided by that of all
         operators.
 
-        The saving covers matmuls and convolutions that are known not to use matrix units. Shapes give the
-        operations and bytes of `mm`, `bmm`, `addmm` and `baddbmm`; the slower of the two counts. Kernels below 10
-        us add nothing to the lower bound. The bounds exclude gains of other kernels and the cost of casts. The
-        table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
+        The saving covers matmuls and convolutions that are known not to use matrix units. For `mm`, `bmm`, `addmm` and
+        `baddbmm`, the rule computes the number of operations and bytes from the shapes. The slower of the two
+        determines the time. Kernels below 10 us add nothing to the lower bound. The bounds exclude gains of other
+        kernels and the cost of casts. The table [Peaks of GPUs](#peaks-of-gpus) lists the peaks.
 
         Formats by device: float16 from compute capability 7.0, bfloat16 and TF32 from 8.0, FP8 from 8.9. AMD:
         float16 and bfloat16 from MI100, FP8 from MI300. The advice names only formats that all used devices

@@ -22,9 +22,9 @@ Bool = npt.NDArray[np.bool_]
 READING = 0.5
 """Minimum share of a kernel's time spent reading memory."""
 TIMES = 2
-"""Minimum ratio of memory time to compute time; near 1, both overlap and neither is the bottleneck."""
+"""Minimum ratio of memory time to compute time. At a ratio near 1, memory is not the only bottleneck."""
 BOUND_SHARE = 0.1
-"""Minimum share of the kernel time; every program has some kernels that mostly read."""
+"""Minimum share of the kernel time. Every program has some kernels that mostly read memory."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,13 +42,15 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether a trace records the share of time in which kernels read memory."""
+    """Returns whether the trace contains the share of time in which kernels read memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns whether each kernel reads memory at least half of its time, and twice as long as it computes."""
+    """Returns whether each kernel spends at least half of its time reading memory, and reads for at least twice as
+    long as it computes.
+    """
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)
@@ -79,16 +81,16 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
-        "except read memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        "except read memory. They take {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "These kernels read memory for at least half of their time and compute for at most half of that. "
-            "Fewer bytes make them faster; faster cores do not. The trace does not show how many bytes the "
-            "program needs."
+            "These kernels read memory for at least half of their time. They compute for at most half of "
+            "the reading time. Fewer bytes make them faster; faster cores do not. The trace does not "
+            "show how many bytes the program needs."
         ),
         confidence="high",
     )
@@ -101,12 +103,12 @@ RULE = Rule(
     look=_look,
     order=410,
     detects="Kernels read memory for most of their time.",
-    threshold=f"They take at least {percent(BOUND_SHARE)} of the kernel time without communication.",
+    threshold=f"They take at least {percent(BOUND_SHARE)} of the kernel time, excluding communication.",
     saving="None: the trace does not show what fewer bytes would save.",
     needs="PMU counters of NPUs: `mte2`, `mac` and `vec`.",
     notes="""
-        A kernel counts if it reads memory at least half of its time and twice as long as it computes. For a mixed
-        kernel, the larger `mte2` is compared with the largest other counter.
+        A kernel counts if it reads memory for at least half of its time. It must also read at least twice as long as it
+        computes. For a mixed kernel, the larger `mte2` is compared with the largest other counter.
     """,
     saves=False,
     limits=(Limit.GPU,),

@@ -26,7 +26,7 @@ MEMORY_SHARE = 0.9
 
 
 def fullest_device(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns share used, peak bytes, total bytes and id of the fullest device; None if unknown."""
+    """Returns the used share, peak bytes, total bytes and id of the device whose memory is fullest. None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:

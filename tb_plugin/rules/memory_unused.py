@@ -9,10 +9,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """Same as the finding of the memory view.
-
-    The device with the least free memory counts, because all run the same model.
-    """
+    """Reports the same problem as the memory view, for the device with the least free memory."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     from tb_plugin.analysis.device_memory.records import devices_of

@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Time of copies of offloaded tensors, per step."),
+            "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
             "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
         },
     ),
@@ -45,8 +45,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is exposed. "
-        "They move {offload_to_host_bytes} to the host and {offload_to_device_bytes} to the device.",
+        text=f"{s.each} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is "
+        f"exposed. The copies move {{offload_to_host_bytes}} to the host and {{offload_to_device_bytes}} to the device.",
         figures=[
             METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
             METRICS.figure("offload_alone_ns", s.per_step(bare)),

@@ -22,11 +22,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 FILLED = 0.5
-"""Maximum blocks per multiprocessor; two such kernels fit on a device together."""
+"""Maximum number of blocks per multiprocessor. Two such kernels fit on a device together."""
 LONG_NS = 20_000
-"""Shortest kernel worth overlapping; synchronising two streams takes about as long."""
+"""Minimum duration of kernels to overlap. Synchronising two streams takes about as long."""
 OVERLAP_SHARE = 0.02
-"""Minimum share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -37,10 +37,10 @@ METRICS = OF_RULES.adding(
                 "Partly filled",
                 "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
-            "could_overlap_ns": ("Could overlap", "Partly filled time minus the longer of two neighbouring modules."),
+            "could_overlap_ns": ("Could overlap", "Partly filled time of the shorter of two neighbouring modules."),
         },
     ),
-    define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
+    define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),
 )
 
 
@@ -98,7 +98,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _part_filled(s: Scene) -> Int64:
-    """Rows of long kernels in the steps with too few blocks, sorted by start."""
+    """Returns the rows of long kernels in the steps that have too few blocks to fill a device. Sorted by start."""
     args = s.trace.device_args
     few = args.row[(args.blocks_per_sm > 0) & (args.blocks_per_sm < FILLED)].astype(np.int64)
     trace = s.trace
@@ -114,7 +114,10 @@ def _work(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """The kernels that run alone on their device, on its busiest stream; none if there are several devices."""
+    """Returns the kernels on the busiest stream that run while no other kernel runs.
+
+    Empty if there are several devices.
+    """
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
@@ -129,14 +132,17 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """Integer id of each path without the instance number of its last module, and one more id for no path."""
+    """Returns an integer id for each module path, ignoring the instance number of the last module.
+
+    The last id is for rows without a path.
+    """
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
     return np.array([*kinds, MISSING], np.int64)
 
 
 def _apart(pairs: Int64) -> Int64:
-    """Keeps every second of consecutive pairs (i, i + 1), so that no element is used twice. ``pairs`` contains i."""
+    """Selects non-overlapping pairs. Each i in ``pairs`` stands for the pair (i, i + 1)."""
     if not len(pairs):
         return pairs
     run = np.cumsum(np.append(True, np.diff(pairs) != 1)) - 1
@@ -151,7 +157,7 @@ RULE = Rule(
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
-    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
+    threshold=f"The shorter modules of such pairs take more than {percent(OVERLAP_SHARE)} of step time (`could_overlap_ns`).",
     saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
     needs="Modules, and blocks per multiprocessor.",
     notes="""

@@ -20,7 +20,7 @@ RULE = Rule(
     detects="A memory request failed.",
     threshold="One failed request.",
     saving="None: the program fails here unless it catches the error.",
-    needs="`[OutOfMemory]` events, which PyTorch 2.1 and newer record with allocator events.",
+    needs="`[OutOfMemory]` events, which PyTorch 2.1 and newer record together with allocator events.",
     notes="""
         The finding describes the first failed request: time, requested bytes, Python line and operator. It also
         reports the bytes in use and the number of failed requests. If no steps are selected, requests outside steps

@@ -14,7 +14,10 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 BUBBLE_SHARE = 0.05
-"""Minimum share of the steps; filling and draining four stages with many micro-batches may take as much."""
+"""Minimum share of the steps.
+
+With four stages and many micro-batches, filling and draining the pipeline may take as much.
+"""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -42,8 +45,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} this pipeline stage only waits for other stages or exchanges data with them for "
-        "{pipeline_bubble_ns}" + (" ({pipeline_ranges} micro-batch passes)." if count else "."),
+        text=f"{s.each} this pipeline stage spends {{pipeline_bubble_ns}} only waiting for other stages or "
+        f"exchanging data with them" + (" ({pipeline_ranges} micro-batch passes)." if count else "."),
         figures=[
             METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
             METRICS.figure("pipeline_bubble_ratio", share),
@@ -74,7 +77,7 @@ RULE = Rule(
     look=_look,
     order=220,
     detects="A pipeline stage only waits for other stages, or sends and receives data.",
-    threshold=f"This takes more than {percent(BUBBLE_SHARE)} of the steps.",
+    threshold=f"This takes more than {percent(BUBBLE_SHARE)} of step time.",
     saving=(
         "Upper bound: all of these transfers. Lower bound: 0, because every schedule that fills and drains a "
         "pipeline has a bubble."

@@ -47,11 +47,14 @@ METRICS = OF_RULES.adding(
 )
 
 OVERHEAD_SHARE = 0.01
-"""Minimum share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""Minimum Python calls per millisecond. Recording one takes about 1 us, so this is a tenth of host time."""
+"""Minimum number of Python calls per millisecond.
+
+Recording a call takes about 1 us, so this is a tenth of the host time.
+"""
 WAITING = 0.1
-"""Minimum share of the step in which the device waits for the host; below it, a slow host matters little."""
+"""Minimum share of the step in which the device waits for the host. Below this share, a slow host matters little."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 
@@ -106,7 +109,7 @@ def _calls(s: Scene) -> int:
 
 
 def _holding(s: Scene, own: Ranges) -> Ranges:
-    """The intervals in which no launching thread starts an event."""
+    """Selects the ranges during which no launching thread starts an event."""
     begun = s.trace.start_ns[s.on_threads & ~of_kind(s.trace.kind, *ON_DEVICE, EventKind.OVERHEAD)]
     still = np.searchsorted(begun, own.start, side="right") == np.searchsorted(begun, own.end)
     return Ranges(own.start[still], own.end[still])
@@ -119,13 +122,13 @@ RULE = Rule(
     order=200,
     detects="The profiler itself slows down the recorded program.",
     threshold=(
-        f"Its recorded time takes at least {percent(OVERHEAD_SHARE)} of the steps. Or it records at least "
+        f"Recorded profiler time is at least {percent(OVERHEAD_SHARE)} of step time. Or the profiler records at least "
         f"{CALLS_A_MS} Python calls per millisecond (`stacks`)."
     ),
     saving=(
-        "Upper bound: all recorded time of the profiler. Lower bound: the part during which launching threads "
-        "start nothing or wait for the profiler. None for recorded calls, because the trace does not show the cost "
-        "of stacks."
+        "Upper bound: all recorded time of the profiler. Lower bound: the part during which "
+        "launching threads start nothing or wait for the profiler. None for the finding about Python "
+        "calls, because the trace does not show the cost of stacks."
     ),
     notes="""
         Python calls count only if the GPU waits for the CPU for at least 10 % of the step. Recording a call takes

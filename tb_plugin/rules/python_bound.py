@@ -48,14 +48,14 @@ METRICS = OF_RULES.adding(
 )
 
 PYTHON_SHARE = 0.02
-"""Minimum share of the step; every program runs some Python between operators."""
+"""Minimum share of the step. Every program runs some Python between operators."""
 DOUBT = 0.5
-"""Maximum unknown idle time relative to Python idle time; beyond it, operators may be missing from the trace."""
+"""Maximum ratio of idle time with unknown cause to Python idle time. Above this ratio, the trace may lack operators."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
-"""Maximum number of Python lines that the lower bound assumes fixed."""
+"""The lower bound assumes that at most this many Python lines are fixed."""
 LINE_SHARE = 0.1
-"""Minimum share of the Python time for a line to be reported."""
+"""A line is reported only if it takes at least this share of the Python time."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -108,9 +108,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """The Python lines that take most of ``free``, each with its intervals, and the rows of their calls.
+    """Returns the Python lines that take the most time in ``free`` with their time ranges, and the rows of their
+    calls.
 
-    Both are empty without Python events.
+    Both are empty if the trace has no Python events.
     """
     trace, lines = s.trace, code_lines(s.trace)
     # Autograd threads run no Python; the threads that wait for them do.
@@ -151,8 +152,8 @@ RULE = Rule(
     ),
     needs="Operators, and at least 20 launches per step.",
     notes="""
-        The rule is skipped if unknown causes take more than half as much idle time, because operators may be
-        missing. Framework lines do not count if stacks identify them.
+        The rule is skipped if unknown causes take more than half as much idle time as Python: operators may be missing.
+        If stacks are recorded, lines of framework code do not count.
     """,
     needs_kernels=True,
     limits=(Limit.CPU,),

@@ -60,8 +60,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled for {{recompiling_ns}} "
-        "(regions {recompiled_regions})"
+        text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled, which took "
+        f"{{recompiling_ns}} (regions {{recompiled_regions}})"
         + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
@@ -84,8 +84,8 @@ RULE = Rule(
     saving="The time of these compilations, which is also part of the saving of `compilation`.",
     needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
-        The second number of a recompiled region is above 0. The finding names the regions and reports the number of
-        failed guards.
+        In the name of a recompiled region, the second number is above 0. The finding names the regions and reports the
+        number of failed guards.
     """,
     has_data=has_regions,
     limits=(

@@ -53,7 +53,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} the backward pass runs forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
+        text=f"{s.each} the backward pass reruns forward code {s.often(len(chosen), 'recompute_count')}: {takes}"
         + (", mostly in {recompute_module} ({recompute_most_ns})." if module else "."),
         figures=[
             METRICS.figure("recompute_count", s.per_step(len(chosen))),
@@ -103,8 +103,9 @@ RULE = Rule(
     detects="The backward pass runs forward code again (activation checkpointing).",
     threshold=f"Storing all activations would save at least {percent(WORTH)} of the step.",
     saving=(
-        "The recomputed GPU work, without transfers between pipeline stages. CPU time, lower bound: the recomputed "
-        "operators. Upper bound: all CPU time of the recomputation, without nested backward passes."
+        "The recomputed GPU work, excluding transfers between pipeline stages. For CPU time, the "
+        "lower bound covers the recomputed operators. The upper bound covers the whole "
+        "recomputation, excluding nested backward passes."
     ),
     needs="Work that is [computed again](../concepts/attribution.md#computed-again).",
     notes="""

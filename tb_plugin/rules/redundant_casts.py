@@ -23,9 +23,12 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 REPEATED = 4
-"""Minimum casts by one line in one module call; those of queries, keys and values may look alike."""
+"""Minimum number of casts by one line in one module call.
+
+Fewer may be casts of queries, keys and values, which look alike.
+"""
 CAST_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -69,9 +72,9 @@ def _look(s: Scene) -> Detection | None:
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
-            "this. Lower bound: one cast per module call remains. Upper bound: one per step remains. Round-trip "
-            "casts disappear."
+            "Casts of the same shape and type at one line probably cast the same tensor; the trace does "
+            "not show this. Lower bound: one cast per module call remains. Upper bound: one per step "
+            "remains. Both bounds assume that round-trip casts disappear."
         ),
         confidence="medium",
     )
@@ -87,7 +90,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
-    """Whether each cast repeats an earlier one in the same module call, and in the same step."""
+    """Returns whether each cast repeats an earlier cast in the same module call, and whether it repeats one in the
+    same step.
+    """
     trace = s.trace
     module, step = _module(trace, cast), _step(s, cast)
     line = code_lines(trace).of[trace.launch[row]]
@@ -99,9 +104,9 @@ def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tupl
 
 
 def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Whether each cast repeats one of the same weight in the same module and step, as under autocast.
+    """Returns whether each cast repeats a cast of the same weight in the same module and step, as under autocast.
 
-    A weight is the second input of a matmul.
+    The second input of a matmul counts as a weight.
     """
     trace = s.trace
     above = np.append(trace.operator, MISSING)
@@ -143,7 +148,7 @@ def _firsts(trace: TraceTable, groups: Groups, row: Int64) -> Bool:
 
 
 def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Whether a neighbouring cast on the stream has the same shape and another type."""
+    """Returns whether the cast before or after each cast on its stream has the same shape and another type."""
     found = np.zeros(len(row), np.bool_)
     place = np.full(len(trace), MISSING, np.int64)
     place[row] = np.arange(len(row))

@@ -19,7 +19,7 @@ from tb_plugin.rules._streams import enclosing_match
 Int64 = npt.NDArray[np.int64]
 
 COPY_SHARE = 0.02
-"""Minimum share of the kernel time; in most transformers, merging attention heads takes less."""
+"""Minimum share of the kernel time. In most transformers, merging attention heads takes less."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -54,7 +54,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
-        text="{reshapes} operators per step reshape a tensor to its own shape and take {reshapes_ns} on the host"
+        text=(
+            "{reshapes} operators per step reshape a tensor to the shape that it already has and take "
+            "{reshapes_ns} on the host"
+        )
         + (", mostly at {reshape_line}." if line else "."),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),
@@ -71,7 +74,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
-    """Whether the recorded result shape of each operator equals that of its first input."""
+    """Returns whether the recorded result of each operator has the shape of the operator's first input."""
     before = arguments(trace).shape_of(operators)
     after = np.full(len(trace) + 1, MISSING, np.int64)
     for column in trace.others:

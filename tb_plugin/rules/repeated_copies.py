@@ -45,20 +45,21 @@ METRICS = OF_RULES.adding(
 )
 
 
-class Repeats(msgspec.Struct, frozen=True, eq=False):
-    """Copies that seem to repeat, sorted by row."""
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Copies that seem to repeat an earlier copy. Sorted by row."""
 
     row: Int64
     is_first: Bool
-    """Whether it is the first copy of its data in the step."""
+    """Whether the copy is the first copy of the same data in its step."""
 
 
 @cached_by_argument
 def repeated_copies(trace: TraceTable) -> Repeats:
-    """Returns the copies to devices that seem to repeat within each step of a training run.
+    """Returns the copies to devices that seem to copy the same data several times in each training step.
 
-    They have the same Python line, operator, shape and size, and the line copies nothing else. No batch is loaded
-    and no backward pass runs between them: after that, the line would copy other data.
+    These copies have the same Python line, operator, shape and size, and their line copies nothing else. No batch
+    is loaded and no backward pass runs between them, because the data would then differ.
     """
     none = Repeats(np.empty(0, np.int64), np.empty(0, np.bool_))
     copies = copies_to_device(trace)
@@ -98,7 +99,10 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 
 def _turns(trace: TraceTable) -> Int64:
-    """Sorted start times of backward operators and of waits for a batch; empty without backward operators."""
+    """Returns the sorted start times of backward operators and of waits for a batch.
+
+    Empty if there are no backward operators.
+    """
     backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
@@ -160,10 +164,11 @@ RULE = Rule(
     look=_look,
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
-    threshold=f"A step with such copies has at least two. Together they take at least {percent(WORTH)} of the step.",
+    threshold=f"Each step with such copies has at least two of them. Together they take at least {percent(WORTH)} "
+    f"of the step.",
     saving=(
-        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy per step. The "
-        "first one saves as much as a prefetched copy in `pageable_copies`."
+        "Upper bound: all of these copies and their operators. Lower bound: all but the first copy "
+        "per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`."
     ),
     needs="Python lines, steps and a backward pass.",
     notes="""

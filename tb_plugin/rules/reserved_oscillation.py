@@ -10,7 +10,7 @@ from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
-    """Same as the finding of the memory view, for the device that returns most."""
+    """Reports the same problem as the memory view, for the device that returns the most memory."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
     from tb_plugin.analysis.device_memory.window import window_of
@@ -52,9 +52,9 @@ RULE = Rule(
     saving="None: `driver_memory_calls` includes these calls.",
     needs="Steps and allocator events.",
     notes="""
-        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of
-        driver memory calls without driver initialisation. On the Memory page, the severity is medium if it exceeds
-        5 % of the steps. There, the finding also names the operator that requested the most memory after a drop.
+        `reserved_cycles` is the number of drops, `returned_bytes` their sum. `driver_memory_ns` is the time of driver
+        memory calls without driver initialisation. On the Memory page, the severity is medium if this time exceeds 5 %
+        of step time. There, the finding also names the operator that requested the most memory after a drop.
     """,
     saves=False,
 )

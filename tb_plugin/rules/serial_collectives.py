@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
-"""Minimum share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -41,7 +41,7 @@ METRICS = OF_RULES.adding(
 
 
 def serial_calls(found: Collectives) -> Bool:
-    """Returns which collectives this rule covers."""
+    """Returns whether this rule covers each collective."""
     return found.is_serial
 
 
@@ -89,7 +89,7 @@ RULE = Rule(
     look=_look,
     order=240,
     detects="Collectives reduce gradients on the compute stream.",
-    threshold=f"They take more than {percent(SERIAL_SHARE)} of the steps.",
+    threshold=f"They take more than {percent(SERIAL_SHARE)} of step time.",
     saving=("Upper bound: overlap with the whole step. Lower bound: overlap with the rest of the backward pass."),
     notes="""
         The bounds assume that computation and communication do not slow each other down.

@@ -12,11 +12,11 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow
 Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
-"""Minimum duration relative to the median of the other steps."""
+"""Minimum duration of the first step, as a multiple of the median of the other steps."""
 _WORDS = Words(
     text=(
-        "The first recorded step takes {unusual_ns}, the others {usual_step_ns}. Its excess is "
-        "{excess_ratio} of all step time."
+        "The first recorded step takes {unusual_ns}, the others {usual_step_ns} (median). The "
+        "difference is {excess_ratio} of all step time."
     ),
     why=(
         "This cost occurs once. It makes the mean step time of this recording too high. Upper bound: the "
@@ -25,7 +25,7 @@ _WORDS = Words(
     advice={},
 )
 MIN_SHARE_ABOVE_OTHERS = 0.5
-"""Minimum share of the excess by which the first step exceeds every other step."""
+"""At least this share of the first step's excess must exceed the longest other step."""
 
 
 def is_slow(dur: Int64) -> bool:
@@ -55,16 +55,16 @@ RULE = Rule(
     threshold=f"It takes more than {FIRST} times the median of the others. It exceeds the median by more than {FAR} median "
     "absolute deviations.",
     saving=(
-        "The excess of the first step, spread over the selected steps. Lower bound: its time beyond the longest "
-        "other step plus twice their range. Upper bound: its time beyond the shortest other step minus twice their "
-        "range, plus the gain in the next step."
+        "The excess of the first step, spread over the selected steps. Lower bound: its time, minus "
+        "the longest other step, minus twice the range of the other steps. Upper bound: its time, "
+        "minus the shortest other step, plus twice that range, plus the gain in the next step."
     ),
     needs="The first recorded step and at least three others.",
     notes="""
-        The excess is at least 1 % of the time of all steps. At least half of it exceeds the longest other step;
-        otherwise other steps are slow too. If the CPU is busy for 90 % of the steps and no GPU is, CPU times are
-        compared. In this step, the combined saving is its excess plus the usual saving. If the other findings save
-        more there, their saving counts.
+        The excess is at least 1 % of the time of all steps. At least half of the excess is beyond the longest other
+        step; otherwise other steps are slow too. If the CPU is busy for 90 % of the steps and no GPU is, CPU times are
+        compared. In the total saving, this step counts with its excess plus the saving in other steps. If the other
+        findings save more in this step, their saving counts instead.
 
         `differs` names the part of the step that grew most: kernels, copies, communication, or idle time by cause.
         `differs_row` names the Python line, operator or call responsible, if it explains at least a tenth of that

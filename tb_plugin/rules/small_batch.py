@@ -13,9 +13,12 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Minimum share of launch idle time in the step; the device is then busy 70 % or less."""
+"""Minimum share of the step in which the device waits for launches.
+
+The device is then busy for at most 70 % of the step.
+"""
 ROOM = 0.5
-"""Maximum share of device memory in use; twice the allocation then fits."""
+"""Maximum share of device memory in use. At this share, twice the memory in use fits on the device."""
 FED = 0.05
 # A larger batch needs more input, so data loading must be short.
 BATCHES = 2
@@ -67,8 +70,8 @@ RULE = Rule(
     detects="A training run waits for launches, so a larger batch would hardly take longer.",
     threshold=f"Launch idle time is at least {percent(MOSTLY_STARVED)} of the step, as in `launch_bound`.",
     saving=(
-        "The step time for the same number of samples: a step with twice the batch counts as two steps. The lower "
-        "bound doubles the time of all GPU work; the upper bound keeps it."
+        "The step time saved for the same number of samples: a step with twice the batch counts as "
+        "two steps. The lower bound doubles the time of all GPU work; the upper bound keeps it."
     ),
     needs="Backward operators.",
     notes="""

@@ -25,16 +25,16 @@ Bool = npt.NDArray[np.bool_]
 BUCKET_BYTES = 25 << 20
 """Default bucket size of DistributedDataParallel."""
 MANY = 10
-"""Minimum number of collectives saved per step; every training run has a few small ones."""
+"""Minimum number of collectives that the fix removes per step. Every training run has a few small ones."""
 SMALL_BYTES = 64 << 10
-"""Size below which latency dominates; the slowest network moves it in 7 us."""
+"""Smaller collectives are dominated by latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
-"""Transfer rate that any network between devices reaches, in bytes per nanosecond.
+"""Transfer rate that every network between devices reaches, in bytes per nanosecond.
 
-A higher rate in the trace is used instead.
+If the trace contains a higher rate, that rate is used instead.
 """
 LATENCY_SHARE = 0.01
-"""Minimum share of the steps; smaller shares are within step-to-step noise."""
+"""Minimum share of the steps. Smaller shares are within step-to-step noise."""
 
 METRICS = OF_RULES.adding(
     define(
@@ -70,7 +70,7 @@ class _Small(msgspec.Struct, frozen=True, eq=False):
 
 
 def small_calls(s: Scene, found: Collectives) -> Bool:
-    """Returns which collectives this rule covers."""
+    """Returns whether this rule covers each collective."""
     return _small(s, found).is_small
 
 
@@ -157,18 +157,17 @@ RULE = Rule(
     order=250,
     detects="Gradients are reduced in many small collectives.",
     threshold=(
-        f"At least {MANY} more collectives per step than buckets of 25 MB would need. Their latency is more than "
-        f"{percent(LATENCY_SHARE)} of the steps."
+        f"At least {MANY} more collectives per step than would be needed with buckets of 25 MB. Their latency is more than "
+        f"{percent(LATENCY_SHARE)} of step time."
     ),
     saving=(
         "Lower bound: overlap with the backward pass if buckets replace these collectives. Upper bound: their "
         "latency, and overlap with the whole step. Most calls of these collectives disappear too."
     ),
     notes="""
-        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are
-        excluded. Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer
-        time of its bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is
-        higher.
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are excluded.
+        Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the time that transfers its
+        bytes is subtracted. The transfer rate is the best one in the trace, or 10 GB/s if that is higher.
     """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),

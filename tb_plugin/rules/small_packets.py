@@ -15,14 +15,14 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 SMALL_SHARE = 0.1
-"""Minimum share of the packet time on such links; every training run sends some small packets."""
+"""Minimum share of small packets in the packet time of a link. Every training run sends some small packets."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
         {
             "small_packets": ("Small packets", "Packets too small for their link, per step."),
-            "most_packets": ("Packets", "Small packets of the main operation, over all steps."),
+            "most_packets": ("Packets", "Small packets of the operation named here, over all steps."),
         },
     ),
     define(
@@ -40,7 +40,7 @@ METRICS = OF_RULES.adding(
         "bytes",
         {
             "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
-            "packet_bytes": ("Size", "Mean packet size of the main operation."),
+            "packet_bytes": ("Size", "Mean packet size of the operation named here."),
         },
     ),
     define(
@@ -57,13 +57,16 @@ METRICS = OF_RULES.adding(
 
 
 def states_packets(trace: TraceTable) -> bool:
-    """Returns whether a trace records packet sizes."""
+    """Returns whether the trace contains packet sizes."""
     facts = facts_of(trace)
     return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.reported_tables)
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """Packets of the steps on links with a known efficient packet size; None if none are recorded."""
+    """Returns the packets sent in the steps over links whose efficient packet size is known.
+
+    None if no packets are recorded.
+    """
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None

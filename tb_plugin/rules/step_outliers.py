@@ -12,7 +12,7 @@ from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
-"""Minimum excess of a slow step, relative to the usual step."""
+"""Minimum excess of a slow step over the median step, as a share of that step."""
 
 _ADVICE = {
     Cause.GARBAGE_COLLECTION: garbage_collection.RULE,
@@ -20,7 +20,7 @@ _ADVICE = {
     Cause.INPUT: data_loading.RULE,
     Cause.DRIVER_MEMORY: driver_memory_calls.RULE,
 }
-"""Rule whose advice applies if this idle cause is most of the difference."""
+"""Rules whose advice is used if this idle cause has the largest difference."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -61,10 +61,10 @@ RULE = Rule(
         f"Their total excess is at least {percent(WORTH)} of the time of all steps."
     ),
     saving="The excess of these steps, with bounds as in `slow_first_step`.",
-    needs="At least three usual steps.",
+    needs="At least three steps that are not slow.",
     notes="""
-        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. If garbage
-        collection, compilation, data loading or driver calls cause most of the difference, that rule's advice is
-        shown.
+        The first step does not count if `slow_first_step` covers it. `slow_first_step` also defines `differs`. If
+        garbage collection, compilation, data loading or driver calls cause most of the difference, that rule's advice
+        is shown.
     """,
 )

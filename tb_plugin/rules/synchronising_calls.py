@@ -33,7 +33,7 @@ METRICS = OF_RULES.adding(
         {
             "sync_explicit_calls": (
                 "Explicit synchronisation",
-                "Calls outside operators that only synchronise, per step.",
+                "Calls that only synchronise, outside operators, per step.",
             ),
         },
     ),
@@ -90,7 +90,7 @@ RULE = Rule(
     look=_look,
     order=30,
     detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
-    threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are fine.",
+    threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are ignored.",
     saving=(
         "Lower bound: the calls that wait. Upper bound: also the operators around them that do little else, and "
         "their copies."
@@ -101,8 +101,8 @@ RULE = Rule(
         (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits in the data
         loader, the driver and the profiler are excluded.
 
-        If one thread hands operators to another (MegEngine), only its own waits count. Waits for the other thread's
-        profiler work are excluded; `profiler_overhead` covers them.
+        If one thread hands operators to another (MegEngine), only waits of the first thread count. Waits for the other
+        thread's profiler work are excluded; `profiler_overhead` covers them.
     """,
     cases=("", "explicit"),
     limits=(Limit.CPU,),

@@ -14,7 +14,7 @@ from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plai
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 TF32_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,

@@ -27,11 +27,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
-"""Maximum number of kernels between the two matmuls: scale, mask, casts, softmax, dropout."""
+"""Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
-"""Peak 16-bit rate divided by the lowest rate of fused kernels, including recomputation in the backward pass."""
+"""Ratio of the peak 16-bit rate to the slowest rate of fused kernels. Includes recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = OF_RULES.adding(
     define(
@@ -48,20 +48,21 @@ METRICS = OF_RULES.adding(
 )
 
 
-class Attention(msgspec.Struct, frozen=True, eq=False):
-    """Unfused attention. ``rows`` contains rows of the trace; the other fields are indices into ``streams``."""
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Unfused attention. ``rows`` contains rows of the trace. The other fields contain indices into ``streams``."""
 
     softmax: Int64
     before: Int64
     after: Int64
-    """The matmuls before and after each softmax."""
+    """Second matmul, after each softmax. ``before`` contains the first one."""
     rows: Int64
     """The kernels between the two matmuls."""
 
 
 @cached_by_argument
 def unfused_attention(s: Scene) -> Attention:
-    """Returns the attention of the steps that several kernels compute."""
+    """Returns the attention computations in the steps that use several kernels instead of a fused one."""
     trace, all_of = s.trace, streams(s.trace)
     words = trace.recorder.operators
     softmax = np.flatnonzero((all_of.kernel_class == KernelClass.NORMALISATION) & (all_of.operator != MISSING))
@@ -102,9 +103,10 @@ def _look(s: Scene) -> Detection | None:
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why=(
-            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
-            "them on the chip. The kernels between the matmuls disappear. With recorded shapes, matmuls reach the "
-            "device's peak (upper bound) or a quarter of it (lower bound)."
+            "Separate kernels write and read the scores, one number per pair of positions. A fused "
+            "kernel keeps them on the chip. The bounds assume that the kernels between the matmuls "
+            "disappear. With recorded shapes, matmuls also reach the device's peak (upper bound) or a "
+            "quarter of it (lower bound)."
         ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
@@ -118,8 +120,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """Indices of the nearest work on the stream, before and after each softmax, that does not process scores; -1 =
-    none.
+    """Returns the nearest work before and after each softmax on its stream that does not only process attention
+    scores; -1 = none.
     """
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
@@ -133,7 +135,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Whether each matmul has an input or output as large as the softmax; True if shapes are not recorded."""
+    """Returns whether each matmul has an input or output as large as the softmax. True if shapes are not recorded."""
     numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -150,9 +152,9 @@ def _counts(text: str) -> set[int]:
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """Lower and upper bound of the saving in the matmuls next to each softmax.
+    """Returns the lower and upper bound of the saving in the matmuls next to each softmax.
 
-    The forward pass has one on each side, the backward pass two.
+    The forward pass has one matmul on each side of a softmax. The backward pass has two.
     """
     trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
@@ -179,14 +181,14 @@ RULE = Rule(
     detects="Attention runs as separate kernels that write and read the score matrix.",
     threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
     saving=(
-        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. Upper bound: "
-        "the time beyond that at the GPU's peak. Lower bound: the time beyond four times that."
+        "All kernels between the two matmuls. With recorded 16-bit shapes, matmul time is saved too. "
+        "Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time "
+        "minus four times the time at the peak."
     ),
     notes="""
-        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are
-        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded,
-        the later matmul has as many elements as the softmax. Fused kernels that recompute in the backward pass stay
-        within the bounds.
+        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are elementwise,
+        norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded, the later matmul
+        has as many elements as the softmax. The bounds also hold for fused kernels that recompute in the backward pass.
     """,
     limits=(Limit.GPU,),
 )

@@ -34,14 +34,14 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MIN_OPERATORS = 3
-"""Minimum operators per run.
+"""Minimum number of operators per run.
 
 Two operators often work on different tensors, and one operator may launch several kernels.
 """
 MAX_KERNELS = 64
-"""Maximum fusion size of torch.compile (torch._inductor.config.max_fusion_size)."""
+"""Maximum number of kernels that torch.compile fuses (torch._inductor.config.max_fusion_size)."""
 MIN_SHARE = 0.01
-"""Minimum share of the kernel time; smaller shares save less than 1 % of a step."""
+"""Minimum share of the kernel time. Smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -50,11 +50,13 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.COPY: "copy",
     }
 )
-"""Kernel classes that a compiler fuses, with their names in sentences."""
+"""Kernel classes that a compiler can fuse, with the words for them in sentences."""
 UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Kernels that sort or count all elements at once, and helper kernels of matmuls and convolutions; not fusible."""
+"""Regex for kernels that cannot be fused: sorting or counting over all elements, and helper kernels of matmuls and
+convolutions.
+"""
 LISTED = 200
 TABLE = "fusible_kernels"
 _ARROW = " → "
@@ -99,26 +101,27 @@ METRICS = OF_RULES.adding(
 )
 
 
-class Runs(msgspec.Struct, frozen=True, eq=False):
-    """Kernels of fusible runs, sorted by stream and time."""
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Kernels that could be fused, in runs. Sorted by stream and time."""
 
     row: Int64
     operator: Int64
     """Row of the operator that launched each kernel, -1 = unknown."""
     of: Int64
-    """Index of each kernel's run."""
+    """Index of the run that contains each kernel."""
 
     @property
     def first(self) -> Bool:
-        """Returns whether each kernel is the first of its run."""
+        """Returns whether each kernel is the first in its run."""
         return np.append(True, self.of[1:] != self.of[:-1])[: len(self.of)]
 
 
 def fusible_runs(s: Scene) -> Runs:
-    """Returns the runs of kernels from at least ``MIN_OPERATORS`` operators that could be fused.
+    """Returns runs of kernels that could be fused. A run has kernels of at least ``MIN_OPERATORS`` operators.
 
-    Other work on the stream ends a run, except memsets and copies within the device. So does a new step or a launch
-    from another thread, because the backward pass is compiled separately.
+    Any other work on the stream ends a run, except memsets and copies within the device. A new step also ends it.
+    So does a launch from another thread, because the backward pass is compiled separately.
     """
     trace, all_of = s.trace, streams(s.trace)
     fusable = np.isin(all_of.kernel_class, list(FUSABLE)) & s.rows[all_of.row]
@@ -188,9 +191,9 @@ def _look(s: Scene) -> Detection | None:
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
         why=(
-            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about as "
-            "long as the longest kernel of the run. Lower bound: the launches, and memory traffic between "
-            "elementwise kernels of equal shapes."
+            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes "
+            "about as long as the longest kernel of the run. Lower bound: only the launches, and the "
+            "memory traffic between elementwise kernels of equal shapes."
         ),
         confidence="medium",
     )
@@ -213,7 +216,9 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Names the classes with a tenth or more of the time, largest first: ``elementwise, copy and norm``."""
+    """Returns the kernel classes that take at least a tenth of the time, largest first: ``elementwise, copy and
+    norm``.
+    """
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
     *others, last = [FUSABLE[KernelClass(each)] for each in largest]
@@ -232,9 +237,10 @@ def _all_but_longest(of: Int64, time: Int64) -> Int64:
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """Time that elementwise kernels spend passing tensors of equal shape to each other.
+    """Returns the time in which each elementwise kernel passes tensors of equal shape to or from other such
+    kernels.
 
-    Only runs of three or more count: two kernels may work on different tensors.
+    Two consecutive kernels may work on different tensors, so at least three are required.
     """
     size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
@@ -300,10 +306,10 @@ RULE = Rule(
         "more elementwise kernels of equal size."
     ),
     notes="""
-        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any
-        order. Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of
-        `torch.compile` (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new
-        step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
+        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in any order.
+        Its kernels come from at least 3 operators. It has at most 64 kernels, the fusion limit of `torch.compile`
+        (`max_fusion_size`). Any other kernel ends a run. So do copies to or from the CPU, a new step, and a launch from
+        another thread. Memsets and copies within the GPU neither end a run nor count as its kernels.
 
         Some small kernels also end a run: those of optimizers, unfused attention and compilers, and sorts and
         scans. The same holds for helper kernels that an operator launches with a matmul.

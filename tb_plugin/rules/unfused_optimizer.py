@@ -19,15 +19,15 @@ from tb_plugin.rules._streams import optimizer_steps
 Int64 = npt.NDArray[np.int64]
 
 MANY = 100
-"""Minimum kernels per update; multi-tensor implementations launch some tens."""
+"""Minimum number of kernels per optimizer step. Multi-tensor implementations launch a few dozen."""
 SERIES = 3
-"""Minimum kernels per parameter; below it, a fused update hardly saves launches."""
+"""Minimum number of kernels per parameter. With fewer kernels, a fused optimizer hardly saves launches."""
 _RARE = 40
-"""Operators with fewer calls than 1/40 of the kernels are not part of every parameter's update."""
+"""An operator with fewer calls than the number of kernels divided by 40 does not run for every parameter."""
 _PASSES = 2
-"""Maximum duration of a fused update, relative to the longest kernel per parameter."""
+"""Maximum duration of a fused optimizer step, as a multiple of the longest kernel per parameter."""
 _STAY = 10
-"""A fused update needs at most one in this many launches."""
+"""A fused optimizer makes at most one launch where the recorded one makes this many."""
 METRICS = OF_RULES.adding(
     define(
         STEPS,
@@ -98,7 +98,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Index of the first kernel for each parameter. The rarest regular operator marks where a parameter starts."""
+    """Returns the index of the first kernel of each parameter.
+
+    A parameter starts at the operator with the fewest calls, ignoring rare operators.
+    """
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
@@ -118,13 +121,13 @@ RULE = Rule(
     detects="The optimizer updates each parameter with separate kernels.",
     threshold=f"At least {MANY} unfused kernels per optimizer step, and at least {SERIES} per parameter.",
     saving=(
-        "Upper bound: all kernels except the longest per parameter, and all CPU time of the optimizer step. Lower "
-        "bound: nine of ten operators. A fused update then takes twice the difference between the longest and the "
-        "shortest kernel."
+        "Upper bound: all kernels except the longest per parameter, and all CPU time of the "
+        "optimizer step. Lower bound: nine of ten operators. The fused update is assumed to take "
+        "twice the difference between the longest and the shortest kernel."
     ),
     needs="Ranges `Optimizer.step#...`.",
     notes="""
-        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator that
+        Fused kernels have the class `optimizer`. The parameter count is the call count of the rarest operator that
         launches at least 1 in 40 kernels.
     """,
     limits=(

@@ -1,1 +1,1 @@
-"""Discovery, catalog, worker processes and open profiles."""
+"""Profile discovery, loading, worker processes and requests."""

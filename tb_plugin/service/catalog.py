@@ -38,35 +38,41 @@ _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Parameters of a request that identify a profile; None = not given."""
+@dataclass(frozen=True)
+class Place:
+    """Request parameters that identify a profile; None = not given."""
 
     run: str | None = None
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """Requested window of a large trace (``model/trace/window.py``); "" = as much as fits in memory."""
+    """Requested window of a large trace (see ``model/trace/window.py``); "" = as much of the trace as fits in
+    memory.
+    """
     capture: str = ""
-    """Recording of the replayed CUDA graphs (``service/graph_captures.py``); "" = one next to the trace."""
+    """Capture of the replayed CUDA graphs (see ``service/graph_captures.py``); "" = a capture in the folder of the
+    trace.
+    """
 
     @property
     def names_nothing(self) -> bool:
-        """Returns whether run, worker and span are all missing."""
+        """Returns whether the request has no run, no worker and no span."""
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
 class ProfileCatalog:
     """All profiles of the log directories.
 
-    ``start`` scans in the background; without it, call ``scan``. ``dropped`` is called with each entry whose file
-    changed, or was deleted before it was read. Data read from a deleted file stays available.
+    Either call ``start`` to scan in the background, or call ``scan``. ``dropped`` is called with an entry if its
+    file changed, or if its file was deleted before it was read. If a file is deleted later, the data read from it
+    stays available.
     """
 
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
         self.ranks: Ranks = lambda found: [()] * len(found)
-        """Returns the ranks of merged files that an earlier process has read."""
+        """Returns the ranks of merged files that are already in the cache."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
@@ -82,7 +88,6 @@ class ProfileCatalog:
 
     @property
     def roots(self) -> Sequence[Root]:
-        """Returns the log directories."""
         return self._scanner.roots
 
     def start(self) -> None:
@@ -118,7 +123,7 @@ class ProfileCatalog:
         self._take()
 
     def split_merged_files(self) -> None:
-        """Replaces all merged files with known ranks by one profile per rank."""
+        """Replaces each merged file whose ranks are known by one profile per rank."""
         if self._discovery.profiles:
             self._merged = Merged()
             self._merged.ask(self._discovery.profiles, self.ranks)
@@ -154,26 +159,30 @@ class ProfileCatalog:
                 self.dropped(each)
 
     def rescan(self) -> None:
-        """Requests a scan: within a second in the background thread, or immediately without one."""
+        """Requests a scan.
+
+        The background thread scans within a second. If that thread is not running, scans immediately.
+        """
         if self._thread is None:
             self.scan()
         else:
             self._soon.set()
 
     def wait_first(self, seconds: float) -> bool:
-        """Waits up to ``seconds`` for the first scan. Returns whether it has finished."""
+        """Waits up to ``seconds`` for the end of the first scan. Returns whether the scan has finished."""
         return self._first.wait(seconds)
 
     @property
     def is_active(self) -> bool:
-        """Returns whether the plugin has something to show.
+        """Returns whether the plugin has anything to show.
 
-        True until the first scan ends, then if there are profiles or unreadable log directories.
+        Returns True until the first scan ends. After that, returns True if there are profiles or unreadable log
+        directories.
         """
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """Returns all profiles, sorted as in the profile picker."""
+        """Returns all profiles, in the order of the profile picker."""
         with self._lock:
             return list(self._entries.values())
 
@@ -188,7 +197,7 @@ class ProfileCatalog:
             return list(self._discovery.problems)
 
     def ignored(self, entry: Entry) -> tuple[str, ...]:
-        """Returns the ids of the rules that the log directory of a profile excludes."""
+        """Returns the ids of the rules that are excluded for a profile by its log directory."""
         root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
@@ -196,16 +205,19 @@ class ProfileCatalog:
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the requested profile. Raises NotFoundError, and BadRequest if several match.
+        """Returns the requested profile.
 
-        An empty request selects the first profile, unless ``strict``.
+        For a request that has no run, worker or span, returns the first profile, unless ``strict`` is set. Raises
+        NotFoundError, and BadRequest if several profiles match.
         """
         entries = self.entries()
         if not entries:
             if self.problems():
                 raise self.problems()[0]
             raise NotFoundError(
-                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+                "No profile was found.",
+                _displayed_roots(self.roots),
+                "Check the path, or wait until the scan has finished.",
             )
         parse_window(place.window)
         if place.names_nothing and not strict:
@@ -229,7 +241,7 @@ class ProfileCatalog:
             if wanted is not None and wanted not in names:
                 by_file = [entry for entry in entries if which == "worker" and entry.files.file_worker == wanted]
                 if not by_file:
-                    raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                    raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"Available: {_few(names)}.")
                 entries = by_file
                 continue
             entries = [entry for entry in entries if wanted in (None, getattr(entry.files, which))]
@@ -238,8 +250,8 @@ class ProfileCatalog:
     def workers(self, place: Place) -> list[Entry]:
         """Returns the profiles of all workers of the requested run and span.
 
-        An empty request selects the run and span of the first profile. Raises NotFoundError, and BadRequest if the
-        request is ambiguous.
+        For a request that has no run, worker or span, uses the run and span of the first profile. Raises
+        NotFoundError, and BadRequest if the request is ambiguous.
         """
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
@@ -252,7 +264,9 @@ class ProfileCatalog:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
             raise NotFoundError(
-                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+                "No profile was found.",
+                _displayed_roots(self.roots),
+                "Check the path, or wait until the scan has finished.",
             )
         return [entry.at(place.window) for entry in entries]
 
@@ -263,7 +277,7 @@ class ProfileCatalog:
         return place if run is None else replace(place, run=run, worker=None)
 
     def payload(self) -> Catalog:
-        """Returns the answer of ``GET runs``."""
+        """Returns the response of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
         why = {entry.files.run: entry.files.grouped_by for entry in entries}
@@ -308,16 +322,16 @@ class ProfileCatalog:
 def pause_seconds(took: float, worked: float) -> float:
     """Returns the pause after a scan, in seconds.
 
-    ``took`` is the wall time of the scan, ``worked`` its CPU time.
+    ``took`` is the wall time of the scan in seconds. ``worked`` is its CPU time in seconds.
     """
     return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Returns an error as a payload."""
+    """Converts an error to a payload."""
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
-    return Problem("An internal error happened.", str(error), "The log has the details; please report it.")
+    return Problem("An internal error happened.", str(error), "The log contains the details. Please report this error.")
 
 
 def _is_left(entry: Entry) -> bool:
@@ -358,7 +372,7 @@ def _span_info(entry: Entry) -> SpanInfo:
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(
-            "The file was deleted.", found.url, "The data that was read stays available until TensorBoard stops."
+            "The file was deleted.", found.url, "The data already read stays available until TensorBoard stops."
         )
     return SpanInfo(
         id=found.span,

@@ -1,4 +1,4 @@
-"""The first bytes of a file, decompressed, to identify its format."""
+"""The decompressed first bytes of a file, which identify its format."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ HEAD_BYTES = 64 * 1024
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file, decompressed. Raises StorageError, zlib.error."""
+    """Reads and decompresses the first 64 KiB of a file. Raises StorageError, zlib.error."""
     return unpack_head(folder.head(file, HEAD_BYTES))
 
 
 def unpack_head(head: bytes) -> bytes:
-    """Decompresses the first bytes of a file; returns uncompressed bytes unchanged. Raises zlib.error."""
+    """Decompresses the first bytes of a file.
+
+    Bytes that are not compressed are returned unchanged. Raises zlib.error.
+    """
     for _ in range(2):  # a compressed file may be compressed twice
         if head[:2] != GZIP_MAGIC:
             break

@@ -1,7 +1,7 @@
-"""Recordings of graph captures: next to the trace, or named by the user.
+"""Traces of CUDA graph captures, found automatically or chosen by the user.
 
-A process may have one file per captured graph; they are used together. If several recordings could match, none is
-used until the user names one. An unreadable capture does not prevent loading the trace.
+A process may have one file per captured graph. All of its files are used together. If several captures could match,
+none is used until the user chooses one. An unreadable capture does not prevent loading the trace.
 """
 
 from __future__ import annotations
@@ -42,25 +42,26 @@ _PAUSE_SECONDS = 0.3
 class Choice(msgspec.Struct, frozen=True):
     """The captures of one profile.
 
-    If there are none, ``problem`` may say why.
+    If there is no capture, ``problem`` may contain the reason.
     """
 
     entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
     companions: tuple[Entry, ...] = ()
-    """All recordings next to the trace that could be its captures."""
+    """All profiles in the folder of the trace that could be its captures."""
 
 
-class Opened(msgspec.Struct, frozen=True):
-    """A loaded profile with its loaded captures."""
+@dataclass(frozen=True)
+class Opened:
+    """A loaded profile and its loaded captures."""
 
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns the column files, for a worker process."""
+        """Returns the column files, as input for a worker process."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
@@ -70,12 +71,12 @@ class Opened(msgspec.Struct, frozen=True):
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
-        """Returns the profile or capture whose column file is missing."""
+        """Returns the profile or the capture whose column file is missing."""
         return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
 
 class Captures:
-    """Captures in the log directory, and those at other paths named on the command line."""
+    """Captures in the log directory, and captures at other paths given on the command line."""
 
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
@@ -85,10 +86,10 @@ class Captures:
         self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
-        """Registers a path or URL of captures from the command line, unless ``text`` names a profile of the
+        """Adds captures from a path or URL on the command line, unless ``text`` is the name of a profile in the
         catalog.
 
-        ``scanned`` lists a path. Raises NotFoundError, StorageError.
+        ``scanned`` returns the catalog of a path. Raises NotFoundError, StorageError.
         """
         known = text in ("", NONE) or text in self._others
         if known or any(self._entries_with_name(root, text) for root in self._catalog.roots):
@@ -96,12 +97,15 @@ class Captures:
         found = scanned(text)
         if not any(_tells(entry.files) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
-            do = " ".join(reasons[:1]) or "Give its path, its URL, or RUN/WORKER/SPAN; or none."
+            do = " ".join(reasons[:1]) or "Specify a path, a URL, RUN/WORKER/SPAN, or none."
             raise NotFoundError("No capture was found.", text, do)
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns the captures of a profile: those named by ``text``, or next to the trace if it is empty."""
+        """Returns the captures of a profile.
+
+        ``text`` selects the captures. If it is empty, the captures in the folder of the trace are used.
+        """
         beside = tuple(self._neighbours(entry.files))
         if text == NONE:
             return Choice(companions=beside)
@@ -116,7 +120,7 @@ class Captures:
         return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
-        """Returns which captures a profile uses; None if it replays no graph or is not loaded."""
+        """Returns which captures a profile uses, or None if the profile replays no graph or is not loaded."""
         if entry.summary is None or not entry.summary.has_replays:
             return None
         choice = self.of(entry, text)
@@ -130,7 +134,7 @@ class Captures:
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:
-        """Starts loading the captures of a loaded profile. Returns None until they are loaded."""
+        """Starts loading the captures of a loaded profile. Returns None until all of them are loaded."""
         asked = self._asked(entry, text)
         waiting = False
         for capture in asked:
@@ -141,15 +145,15 @@ class Captures:
     def progress(self, entry: Entry, text: str) -> tuple[int, float]:
         """Returns the number of profiles to load, and the sum of their loaded fractions.
 
-        Both include the profile itself.
+        Both values include the profile itself.
         """
         asked = self._asked(entry, text)
         return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Returns a loaded profile with its captures, after waiting for them.
+        """Waits for the captures of a loaded profile, and returns the profile with its captures.
 
-        Raises Cancelled if one of their files keeps changing.
+        Raises Cancelled if a capture file keeps changing.
         """
         for _ in range(_CHANGES):
             asked = self._asked(entry, text)
@@ -165,15 +169,15 @@ class Captures:
         raise Cancelled(f"A capture of {entry.files.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
-        """Returns a cache key of the captures of a profile; "" without captures."""
+        """Returns a cache key of the captures of a profile, or "" if there are none."""
         used = [each for each in self.of(entry, text).entries if _refused(each) is None]
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns a function that maps each of several profiles to its capture text.
+        """Returns a function that returns the capture text of a profile.
 
-        A capture of the catalog applies only to ``worker``. A path from the command line may contain captures of
-        all workers.
+        A capture in the catalog is used only for ``worker``. A path from the command line is used for all workers,
+        because it may contain captures of all of them.
         """
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
@@ -227,7 +231,7 @@ def _refused(capture: Entry) -> UserError | None:
     if now.summary is not None and now.summary.window is not None:
         what, do = (
             "The capture is too large to be opened completely.",
-            f"Raise {MEMORY_VARIABLE}, or name a smaller one.",
+            f"Increase {MEMORY_VARIABLE}, or choose a smaller capture.",
         )
         return UserError(what, capture.files.url, do)
     return now.problem
@@ -241,17 +245,19 @@ def _is_clear(entries: Sequence[Entry]) -> bool:
 
 def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
     if not entries:
-        return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
+        return NotFoundError(f"There is no profile {text}.", text, "Specify the capture as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest(
-            "A trace cannot be the capture of its own graphs.",
+            "A trace cannot be used as the capture of its own CUDA graphs.",
             text,
             "Captures inside the trace are used automatically.",
         )
     if any(_tells(each.files) for each in entries):
-        return BadRequest("These captures are from other workers.", text, "To use one of them, name it.")
+        return BadRequest(
+            "These captures are from other workers.", text, "To use one of them, specify it as RUN/WORKER/SPAN."
+        )
     noun = model_of(entries[0].files.reader).noun
-    return BadRequest(f"The named capture is {noun}, which contains no graphs.", text, "Name a trace.")
+    return BadRequest(f"The chosen capture is {noun}, which contains no CUDA graphs.", text, "Choose a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
@@ -289,10 +295,11 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
 
 
 def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
-    """Returns the captures that may come from the process of ``found``.
+    """Returns the captures that may come from the same process as ``found``.
 
-    In this order: captures with the same worker name, a single capture, captures of the same rank, captures without
-    a rank. Their graphs are compared with the trace before use.
+    Captures with the same worker name are preferred. Without one, a single capture is used. Among several, those of
+    the same rank are used, or else those that have no rank. Later, the graphs of a capture are compared with the
+    trace.
     """
     return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
 

@@ -1,4 +1,4 @@
-"""Loading of profiles: each is parsed once, or cancelled if abandoned."""
+"""Loading of profiles. Each profile is parsed once; abandoned loads are cancelled."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
+from tb_plugin.service.profiles_without_trace import OpenSummary
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
@@ -31,6 +32,7 @@ from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.service.workers.user_step_pattern import own_steps
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
@@ -40,8 +42,6 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# Seconds without a request after which a parse is cancelled.
-LEASE_SECONDS = 15.0
 # Maximum number of concurrent copies: 64 workers sharing the bandwidth would all be slow.
 _COPIES = 4
 # Seconds that a request waits for checking a cached column file; 80 MB take 10 ms.
@@ -54,8 +54,6 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    """Loads profiles and updates their states."""
-
     def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
         self._workers = workers
@@ -66,7 +64,7 @@ class Loader:
         catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
-        """Renews the request for a profile and starts loading it if necessary. Returns immediately.
+        """Renews the request for a profile and starts loading it if necessary. Does not wait for the load.
 
         ``retry`` clears an earlier failure, for example after a worker ran out of memory.
         """
@@ -87,7 +85,10 @@ class Loader:
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
-        """Starts loading a profile if necessary. It has a summary once loaded. Raises the error of a failed load."""
+        """Starts loading a profile if necessary and returns its entry.
+
+        The entry has a summary after loading. Raises the error of a failed load.
+        """
         self.begin(entry)
         with self._lock:
             if entry.problem is not None:
@@ -101,15 +102,15 @@ class Loader:
         return entry
 
     def lose(self, entry: Entry) -> None:
-        """Discards a missing or damaged column file; the next request loads the profile again."""
+        """Deletes a damaged column file. The next request loads the profile again."""
         with self._lock:
             if path := entry.lose():
                 self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
-        """Loads a profile and waits. Raises the error of a failed load, or Cancelled if its file changed.
+        """Waits until a profile is loaded. Raises the error of a failed load, and Cancelled if the file changed.
 
-        ``watch`` receives the loaded fraction.
+        ``watch`` is called with the loaded fraction.
         """
         while self.ready(entry).state != "ready":
             job = entry.job
@@ -130,8 +131,8 @@ class Loader:
         self._stop(load)
 
     def end_leases(self) -> None:
-        """Stops loads that were not requested for LEASE_SECONDS."""
-        oldest = time.monotonic() - LEASE_SECONDS
+        """Stops loading profiles that nobody requested for ABANDONED_READ_SECONDS."""
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
             late = [entry for entry in known if entry.state == "loading" and entry.polled < oldest]
@@ -194,7 +195,10 @@ class Loader:
                 _fail(entry, load, error)
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
-        """Returns the local copy of one file. Raises StorageError, or Cancelled if the load was abandoned."""
+        """Copies one file into the cache and returns its path.
+
+        Raises StorageError, and Cancelled if the load was abandoned.
+        """
         found = entry.files
 
         def watch(done_bytes: int) -> None:
@@ -211,7 +215,7 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def copied(self, found: ProfileFiles, file: StoredFile) -> Path | None:
-        """Returns the cached copy of a remote file, if any."""
+        """Returns the cached copy of a remote file, or None."""
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
@@ -251,7 +255,7 @@ class Loader:
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def key(self, entry: Entry) -> str:
-        """Returns the cache key of a profile or of its window, which depends on the memory budget."""
+        """Returns the cache key of a profile or of its window. The key also depends on the memory budget."""
         key, rank = self._file_key(entry), entry.files.rank
         return f"{key}|{rank}" if rank else key
 
@@ -332,7 +336,6 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
 
 
 def file_of(entry: Entry) -> ModelFile:
-    """Returns the column file of a loaded profile."""
     return ModelFile(entry.path, model_of(entry.files.reader).id)
 
 
@@ -340,7 +343,7 @@ def file_of(entry: Entry) -> ModelFile:
 def code_stamp() -> str:
     """Returns a text that changes with the package version.
 
-    For an editable installation, it also changes with every source file.
+    In an editable installation, the text also changes with every source file.
     """
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
@@ -361,7 +364,10 @@ def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def cache_key(found: ProfileFiles) -> str:
-    """Returns the cache key of a profile. It changes with its files and with the version of this package."""
+    """Returns the cache key of a profile.
+
+    The key changes with the files of the profile and with the package version.
+    """
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
@@ -372,7 +378,7 @@ def cache_key(found: ProfileFiles) -> str:
 
 
 def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[str]]:
-    """Returns the ranks of each merged file that was read before; empty for other files."""
+    """Returns the ranks of each merged file that is in the cache. The list is empty for all other files."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
     return [_cached_ranks(store, one) for one in found]

@@ -2,9 +2,9 @@
 
 Worker processes share its pages instead of copying them.
 
-    a table as an Arrow stream, ...   each starts at a multiple of 8
+a table as an Arrow stream, ...   each starts at a multiple of 8
     the result without its tables     MessagePack, with the byte range of each table
-    size of that, 8 bytes             little endian
+    size of the MessagePack part      8 bytes, little endian
     checksum of all bytes before      storage/checksum.py
 """
 
@@ -45,7 +45,7 @@ def write(part: Part, path: Path) -> None:
 
 
 def read(path: str) -> Part:
-    """Returns a result with memory-mapped tables. Raises OSError, and ValueError if the file is damaged."""
+    """Reads a result. Its tables are memory-mapped. Raises OSError, and ValueError if the file is damaged."""
     if not has_valid_checksum(path):
         raise ValueError("The checksum does not match.")
     with pa.memory_map(path) as file:

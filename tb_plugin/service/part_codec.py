@@ -41,7 +41,7 @@ class StoredPart(Struct, frozen=True):
 
 
 def dump(part: Part) -> bytes:
-    """Serialises a view result as MessagePack with Arrow tables, after a checksum."""
+    """Serialises a view result: a checksum, followed by MessagePack that contains Arrow tables."""
     return with_checksum(msgspec.msgpack.encode(serialize(part, _write)))
 
 
@@ -50,15 +50,15 @@ def load(
     read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
     kind: type[StoredPart] = StoredPart,
 ) -> Part:
-    """Returns the view result written by ``dump``. Raises ValueError if the content is damaged.
+    """Deserialises the output of ``dump``. Raises ValueError if the content is damaged.
 
-    ``read`` returns a table from its name and Arrow stream. ``kind`` is the expected type.
+    ``read`` converts the name and the Arrow stream of a table to a table. ``kind`` is the expected type.
     """
     return from_stored(msgspec.msgpack.decode(without_checksum(content), type=kind), read)
 
 
 def serialize(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
-    """Serialises a view result; ``write`` serialises a table."""
+    """Serialises a view result. ``write`` serialises one table."""
     frames = {
         name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
@@ -76,10 +76,7 @@ def serialize(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
 
 
 def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
-    """Deserialises a view result; ``read`` returns a table from its name and bytes.
-
-    Tables are read in the order of ``stored``.
-    """
+    """Deserialises a view result. ``read`` returns a table from its name and bytes."""
     frames = {
         name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
         for name, f in kept.frames.items()
@@ -97,7 +94,9 @@ def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Par
 
 
 def with_borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """Returns ``part`` with the tables and payloads in ``names`` copied from ``other``, if given."""
+    """Returns a copy of ``part`` that also contains the tables and payloads in ``names`` of ``other``, if ``other``
+    is given.
+    """
     if other is None:
         return part
     frames = {name: other.frames[name] for name in names if name in other.frames}

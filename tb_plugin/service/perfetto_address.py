@@ -16,9 +16,9 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI; "" if TORCH_TRACE_PERFETTO is invalid.
+    """Returns the address of the Perfetto UI, or "" if TORCH_TRACE_PERFETTO is invalid.
 
-    An invalid address never falls back to the public UI.
+    An invalid address never falls back to the public Perfetto UI.
     """
     return _checked(os.environ.get(VARIABLE, "").strip())
 

@@ -15,16 +15,17 @@ from tb_plugin.storage.listing import StoredFile
 class Root(msgspec.Struct, frozen=True):
     """One log directory.
 
-    ``name`` is the prefix of its runs (``--logdir_spec``). If it is empty and there are several log directories,
-    the prefix is the directory name.
+    ``name`` is the prefix of its run names (``--logdir_spec``). If ``name`` is empty and there are several log
+    directories, the directory name is the prefix.
     """
 
     folder: Folder
     name: str = ""
 
 
-class SummaryFile(msgspec.Struct, frozen=True):
-    """A rank summary and its root directory."""
+@dataclass(frozen=True)
+class SummaryFile:
+    """A rank summary and the folder that contains it."""
 
     folder: Folder
     file: StoredFile
@@ -46,57 +47,57 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
     file_worker: str = ""
-    """Worker from the file name, if the file reports another one; old links may use it."""
+    """Worker in the file name, if the file reports a different worker. Old links may use this name."""
     stage: str = ""
-    """Stage in the file name, such as ``DECODE``."""
+    """Stage in the file name, for example ``DECODE``."""
     place: str = ""
-    """Path shown to users: the folder, or the only file."""
+    """Path shown to users: the folder of the files, or the file if there is only one."""
     grouped_by: str = ""
-    """Sentence that explains why profiles of several folders form one run; "" = they do not."""
+    """Sentence that explains why profiles of several folders form one run; "" = the run is a single folder."""
     summaries: tuple[SummaryFile, ...] = ()
-    """Up-to-date rank summaries, preferred first."""
+    """Up-to-date rank summaries, in order of preference."""
     is_present: bool = True
-    """False if the trace is missing; ``files`` then has only its rank summary."""
+    """False if the trace is missing. ``files`` then contains only the rank summary."""
     rank: str = ""
     """Rank within a merged file; "" = the whole file."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the paths of its files, relative to the log directory."""
+        """Returns the paths of the files, relative to the log directory."""
         return tuple(file.path for file in self.files)
 
     @property
     def recording(self) -> str:
-        """Returns the stage in the file name, or else the span."""
+        """Returns the stage in the file name, or the span if there is no stage."""
         return self.stage or self.span
 
     @property
     def fingerprint(self) -> str:
-        """Returns a text that changes whenever the content of a file may have changed."""
+        """Returns a text that changes when a file changes."""
         return "|".join(file.fingerprint for file in self.files)
 
     @property
     def url(self) -> str:
-        """Returns the full path or URL of the folder or only file."""
+        """Returns the full path or URL of the folder, or of the file if there is only one."""
         return full_path(self.root, self.place or self.names[0])
 
     @property
     def stem(self) -> str:
-        """Returns the name of the folder or file without the extension of its format."""
+        """Returns the name of the folder or file. The extension of its format is removed."""
         name = PurePosixPath(self.place or self.names[0]).name or self.root.folder.name
         endings = (ending.rstrip("/") for ending in self.reader.endings if name.endswith(ending.rstrip("/")))
         return name.removesuffix(max(endings, key=len, default=""))
 
     @property
     def size_bytes(self) -> int:
-        """Returns the total size of its files."""
+        """Returns the total size of the files."""
         return sum(file.size for file in self.files)
 
 
 def run_name(root: Root, folder: str, several: bool) -> str:
-    """Returns the run name for a folder of a log directory.
+    """Returns the run name of a folder in a log directory.
 
-    ``several``: prefix it with the log directory, because there are several.
+    If ``several`` is set, the run name starts with the name of the log directory.
     """
     relative = "" if folder.strip("/") == "." else folder.strip("/")
     if prefix := root.name or (root.folder.name if several else ""):
@@ -105,5 +106,5 @@ def run_name(root: Root, folder: str, several: bool) -> str:
 
 
 def full_path(root: Root, path: str) -> str:
-    """Returns the full path or URL of a relative path in a log directory."""
+    """Converts a path relative to a log directory to a full path or URL."""
     return root.folder.locate(path) if path != "." else root.folder.url

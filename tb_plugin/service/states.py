@@ -2,15 +2,15 @@
 
 ::
 
-    found --begin--> loading --settle--> ready --lose--> found
+found --begin--> loading --settle--> ready --lose--> found
                      loading --fail----> failed --forgive--> found
                      loading --release-> found   abandoned, or the result is unusable
     any state --leave: the file changed; another entry replaces this one, now or after the next scan
     ready --vanish--> ready --appear--> ready    the file was deleted; its data stays available
 
-Each load is a separate object. Transitions out of ``loading`` take the load as an argument and do nothing if it is
-no longer the current one. Every change is counted, so that values derived from all states can be cached until the
-next change.
+Each load is a separate object. A transition out of ``loading`` takes the load as an argument. It does nothing if
+another load has replaced that one. Every transition increases a counter, which tells whether cached values are
+still valid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_WINDOWS = 8
 
 
 class Changes:
-    """Counts the changes of a catalog."""
+    """Counter of changes in a catalog."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,43 +42,41 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """Returns the number of changes so far.
+        """Returns the number of changes up to now.
 
-        Read it before the data, so that a concurrent change invalidates your cached value.
+        Read this number before the data. A value cached under this number then becomes invalid with the next
+        change.
         """
         return self._count
 
     def note(self) -> None:
-        """Counts one change."""
+        """Adds one change."""
         with self._lock:
             self._count += 1
 
 
 class Load:
-    """One attempt to load a profile."""
-
     def __init__(self) -> None:
         self.path = ""
-        """Column file being written."""
+        """Column file that is being written."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
-        """Progress of copying a remote profile into the local cache; None for local files."""
+        """Progress of the copy of a remote profile into the local cache; None for local files."""
         self._is_part = False
 
     def copying(self, progress: Progress) -> None:
-        """Sets the progress of the copy."""
         self.copy = progress
 
     def reading(self, job: Job[Summary], path: str, is_part: bool) -> None:
-        """Records that a worker parses the file into the column file ``path``.
+        """Stores the worker job that parses the file and writes the column file ``path``.
 
-        ``is_part`` means that only a window of the trace is read.
+        ``is_part`` is set if the job reads only a window of the trace.
         """
         self.path, self._is_part, self.job = path, is_part, job
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the file that was read, 0..1. For a remote file, copying is the first half."""
+        """Returns the loaded fraction, 0..1. For a remote file, copying is the first half."""
         job, copy = self.job, self.copy
         parsed = 0.0
         if job is not None:
@@ -89,12 +87,16 @@ class Load:
 
     @property
     def progress(self) -> Progress | None:
-        """Returns the progress of the current stage; None before the first stage."""
+        """Returns the progress of the current stage, or None before the first stage."""
         return self.job.progress if self.job is not None else self.copy
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """The immutable state of a profile. It is replaced as a whole, so that readers see consistent values."""
+@dataclass(frozen=True)
+class Standing:
+    """The immutable state of a profile.
+
+    A transition replaces the whole object, so that other threads never see inconsistent values.
+    """
 
     state: State = "found"
     load: Load | None = None
@@ -105,19 +107,19 @@ class Standing(msgspec.Struct, frozen=True):
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the file that was read, 0..1. For a remote file, copying is the first half."""
+        """Returns the loaded fraction, 0..1. For a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
         return 0.0 if self.load is None else self.load.fraction
 
 
 class Entry:
-    """One profile, or a window of one, with its current state. Its methods are thread-safe."""
+    """One profile or one window of a profile, with its current state. The methods are thread-safe."""
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self._found = found
         self.window = window
-        """Requested window; "" = the whole trace, or as much as fits in memory."""
+        """Requested window; "" = the whole trace, or as much of it as fits in memory."""
         self._windows: dict[str, Entry] = {}
         self._changes = Changes() if changes is None else changes
         self._lock = threading.Lock()
@@ -128,7 +130,7 @@ class Entry:
 
     @property
     def files(self) -> ProfileFiles:
-        """Returns the name and files of the profile, as of the last scan."""
+        """Returns the name and the files of the profile, as found by the last scan."""
         return self._found
 
     @property
@@ -138,43 +140,42 @@ class Entry:
 
     @property
     def now(self) -> Standing:
-        """Returns the current state. Use one result for values that must be consistent."""
+        """Returns the current state. Store it to read several consistent values."""
         return self._now
 
     @property
     def state(self) -> State:
-        """Returns the name of the current state."""
         return self._now.state
 
     @property
     def problem(self) -> UserError | None:
-        """Returns the error of a failed load; None unless ``failed``."""
+        """Returns the error of a failed load. None in all states except ``failed``."""
         return self._now.problem
 
     @property
     def summary(self) -> Summary | None:
-        """Returns the summary; None unless ``ready``."""
+        """Returns the summary. None in all states except ``ready``."""
         return self._now.summary
 
     @property
     def path(self) -> str:
-        """Returns the path of the column file; "" until it was ready once."""
+        """Returns the path of the latest column file, or "" if there has been none."""
         return self._now.path
 
     @property
     def load(self) -> Load | None:
-        """Returns the current load; None unless ``loading``."""
+        """Returns the current load. None in all states except ``loading``."""
         return self._now.load
 
     @property
     def job(self) -> Job[Summary] | None:
-        """Returns the worker job of the current load, if it has started."""
+        """Returns the worker job of the current load, or None before it starts."""
         load = self._now.load
         return None if load is None else load.job
 
     @property
     def gone(self) -> bool:
-        """Returns whether the file changed or was deleted, so that this entry is obsolete."""
+        """Returns whether this entry is obsolete, because its file changed or was deleted."""
         return self._gone
 
     @property
@@ -189,17 +190,17 @@ class Entry:
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the file that was read, 0..1."""
+        """Returns the loaded fraction, 0..1."""
         return self._now.fraction
 
     def progress(self, now: Standing) -> Progress:
-        """Returns the progress of the current loading stage of the state ``now``."""
+        """Returns the progress of the current loading stage in the state ``now``."""
         return (now.load and now.load.progress) or Progress(WAITING, since=self._polled)
 
     def at(self, window: str) -> Entry:
-        """Returns the entry of a window; the profile itself if ``window`` is empty.
+        """Returns the entry of a window, or the profile itself if ``window`` is empty.
 
-        If there are more than MAX_WINDOWS, the oldest ones are dropped.
+        If there are more than MAX_WINDOWS windows, the oldest ones are dropped.
         """
         if not window:
             return self
@@ -211,15 +212,14 @@ class Entry:
         return self._windows.setdefault(window, Entry(self._found, window, self._changes))
 
     def all(self) -> list[Entry]:
-        """Returns this entry and the entries of its windows."""
         return [self, *list(self._windows.values())]
 
     def ask(self) -> None:
-        """Records a request. A load without requests is stopped."""
+        """Stores the time of a request. A load stops if there are no more requests."""
         self._polled = time.monotonic()
 
     def peak_memory_bytes(self, estimate: Callable[[], int]) -> int:
-        """Returns the cached estimate of the memory for reading the whole profile."""
+        """Returns the estimated memory to read the whole profile. ``estimate`` is called once; its result is cached."""
         if not self._need_bytes:
             self._need_bytes = estimate()
         return self._need_bytes
@@ -250,9 +250,9 @@ class Entry:
         return load is not None and self._end(load, Standing(path=self._now.path))
 
     def lose(self) -> str:
-        """Changes ``ready`` to ``found``, because the column file is missing or damaged. Returns its path.
+        """Changes ``ready`` to ``found``, because the column file is missing or damaged.
 
-        Returns "" in other states.
+        Returns the path of the column file. In other states, returns "".
         """
         return self._now.path if self._from("ready") else ""
 
@@ -261,7 +261,7 @@ class Entry:
         self._from("failed")
 
     def leave(self) -> Load | None:
-        """Marks the entry as obsolete, because its file changed. Returns the load to stop, if any."""
+        """Marks the entry as obsolete, because its file changed. Returns the load to stop, or None."""
         with self._lock:
             self._gone = True
         load = self._now.load
@@ -270,7 +270,7 @@ class Entry:
         return load if released else None
 
     def appear(self, found: ProfileFiles) -> None:
-        """Records that the deleted file exists again, unchanged."""
+        """Changes the entry of a deleted file whose unchanged file exists again."""
         changed = self._vanished or found != self._found
         self._vanished = False
         for entry in self.all():
@@ -279,7 +279,7 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """Records that the file of a ``ready`` entry was deleted."""
+        """Marks the file of a ``ready`` entry as deleted."""
         if not self._vanished:
             self._vanished = True
             self._changes.note()

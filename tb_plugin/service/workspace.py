@@ -1,7 +1,7 @@
-"""Facade of the service for HTTP, command line and Python API.
+"""Common interface of the service for HTTP, command line and Python API.
 
-The calling thread never parses or analyses. It starts loading a profile and returns its state, or waits for the
-answer of a worker process.
+The calling thread never parses or analyses. It either starts loading a profile and returns the loading state, or
+waits for a worker process.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.profile_files import Root
+from tb_plugin.service.profiles_without_trace import OpenSummary, missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries import VIEW
+from tb_plugin.service.summaries.format import VIEW
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers
@@ -94,9 +95,10 @@ class Workspace:
         return self.catalog.payload()
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
-        """Returns the state of a profile. ``start`` starts loading it; ``retry`` does so even after a failure.
+        """Returns the state of a profile.
 
-        The trace is not read if its rank summary is enough for ``view``. Raises NotFoundError, BadRequest.
+        ``start`` starts loading the profile. ``retry`` starts loading even after a failure. The trace is not read
+        if the rank summary is sufficient for ``view``. Raises NotFoundError, BadRequest.
         """
         entry = self.catalog.find(place)
         if view == VIEW and start and not retry and (told := self._summarised(entry)) is not None:
@@ -143,7 +145,7 @@ class Workspace:
         return None
 
     def offered(self, place: Place) -> list[ViewInfo]:
-        """Returns the views of a profile with its captures, after waiting for both. Raises UserError."""
+        """Waits for a profile and its captures, and returns the views that apply. Raises UserError."""
         for _ in range(CHANGES):
             views = self._views(self.captures.waited(self.load(place), place.capture))
             if views is not None:
@@ -161,9 +163,10 @@ class Workspace:
         return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
-        """Loads a profile and waits. ``watch`` receives the loaded fraction. Raises the error of a failed load.
+        """Waits until a profile is loaded. ``watch`` is called with the loaded fraction.
 
-        If the file changes meanwhile, the load is repeated up to CHANGES times.
+        If the file changes during loading, the load is repeated up to CHANGES times. Raises the error of a failed
+        load.
         """
         for _ in range(CHANGES):
             entry = self.catalog.find(place)
@@ -176,9 +179,10 @@ class Workspace:
         raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
-        """Returns a view or one page of a table as JSON, or the loading state of the profile. Raises UserError.
+        """Returns a view or one page of a table as JSON, or the loading state of the profile.
 
-        With ``known``, a view of all workers uses only cached inputs and reads nothing.
+        If ``known`` is set, a view of all workers is computed only from cached inputs, and no profile is read.
+        Raises UserError.
         """
         analysis = multi_profile_view(view_id) if known else None
         from tb_plugin.service.answers.multi_questions import AskMultiView
@@ -202,7 +206,7 @@ class Workspace:
         return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """Returns all matching rows of a table as an Arrow IPC stream, after waiting for the profile.
+        """Waits for the profile, and returns all matching rows of a table as an Arrow IPC stream.
 
         Raises UserError.
         """
@@ -220,9 +224,10 @@ class Workspace:
     def numbers(
         self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "", asked: Params = EVERYTHING
     ) -> Numbers:
-        """Returns facts, tables and notices of views (None = all), after waiting for the profile.
+        """Waits for the profile, and returns facts, tables and notices of views.
 
-        Notices of the default view are always included. ``asked`` selects a phase. Raises UserError.
+        If ``view_ids`` is None, includes all views. Notices of the default view are always included. ``asked``
+        selects a phase. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
@@ -243,7 +248,7 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """Returns a view of several profiles as JSON, after waiting for them. Raises UserError."""
+        """Waits for several profiles, and returns a view of them as JSON. Raises UserError."""
         analysis = multi_profile_view(view_id)
         if analysis is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
@@ -308,9 +313,9 @@ class Workspace:
         return path
 
     def original(self, place: Place) -> Download | Profile:
-        """Returns the unchanged file of a loaded profile, or the loading state. Raises UserError.
+        """Returns the unchanged file of a loaded profile, or the loading state.
 
-        Other files are never returned, even if they have the name of a trace.
+        Never returns any other file, even if its name looks like a trace. Raises UserError.
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
@@ -371,9 +376,9 @@ class Workspace:
         return answer
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
-        """Asks a worker about a loaded profile. Returns None if its columns are missing, and loads it again.
+        """Returns the answer of a worker about a loaded profile.
 
-        Raises the error of the question.
+        If the columns are missing, loads the profile again and returns None. Raises the error of the question.
         """
         if not opened.entry.files.is_present:
             from tb_plugin.service.summary_only import missing_trace_error
@@ -389,7 +394,7 @@ class Workspace:
 
 
 def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
-    """Returns the catalog of (name, path or URL) pairs. It does not scan yet."""
+    """Returns the catalog of (name, path or URL) pairs. Does not scan them yet."""
     folders = [(name, Folder(url)) for name, url in locations]
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 

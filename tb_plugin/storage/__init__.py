@@ -1,4 +1,4 @@
-"""Access to file systems, through fsspec.
+"""Access to file systems through fsspec.
 
-No other package uses file systems.
+Only this package accesses file systems.
 """

@@ -1,7 +1,7 @@
 """A file cache with limited size.
 
 Writes are atomic, so several processes may share one folder. Above the size limit, the least recently used files
-are removed. Users may clear the folder at any time. If the folder is not writable, a private temporary folder is
+are removed. Users may delete the files at any time. If the folder is not writable, a private temporary folder is
 used.
 """
 
@@ -46,29 +46,32 @@ _FREE_DIVISOR = 16
 
 
 class FileStore:
-    """Files by key, in a folder of at most ``limit_bytes``. It may briefly grow larger while a file is written."""
+    """Cached files by key, in a folder of at most ``limit_bytes``.
+
+    The folder may exceed the limit briefly while a file is written.
+    """
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
         self._unseen_bytes: int | None = None
-        """Bytes written since the folder was last listed. None before the first listing."""
+        """Bytes written since the last listing of the folder; None before the first listing."""
         self._lock = threading.Lock()
         self._is_private = is_private
         _make(folder)
 
     @property
     def is_private(self) -> bool:
-        """Returns whether the folder is temporary and removed when this process ends."""
+        """Returns whether the folder is temporary. A temporary folder is removed when this process ends."""
         return self._is_private
 
     def path(self, key: str, suffix: str) -> Path:
-        """Returns the path for a key, even if the file does not exist."""
+        """Returns the path of the file of a key. The file may not exist."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """Returns the file of a key and marks it as recently used. Returns None if it does not exist."""
+        """Returns the file of a key and marks the file as recently used. Returns None if there is no such file."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -77,20 +80,21 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether any file has the suffix. Lists the folder once."""
+        """Returns whether the folder contains a file with this suffix."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """Lets ``write`` create the file of a key, atomically. Raises the errors of ``write``."""
+        """Creates the file of a key atomically. ``write`` writes the content. Raises the errors of ``write``."""
         path = self.path(key, suffix)
         write_atomically(path, write)
         self.count(path)
         return path
 
     def count(self, path: Path) -> None:
-        """Adds the size of a file that was written in place. Evicts files if the limit is exceeded.
+        """Adds the size of a new file to the total, and evicts files if the total exceeds the limit.
 
-        Listing the folder for each of a thousand small files would be quadratic.
+        Call this after writing a file to its final path. The folder is not listed each time, because that would be
+        slow for many small files.
         """
         try:
             size = path.stat().st_size
@@ -103,13 +107,12 @@ class FileStore:
         self.evict(keep=path)
 
     def remove(self, path: Path) -> None:
-        """Removes a damaged file."""
         _remove(path)
 
     def leave(self, error: CacheRefused) -> bool:
-        """Switches from an unwritable folder to a private temporary one. Returns False if it is already private.
+        """Switches from a folder that is not writable to a private temporary folder.
 
-        The files in the old folder remain.
+        Returns False if the folder is already private. The files in the old folder are not deleted.
         """
         with self._lock:
             if error.where != str(self.folder):
@@ -125,7 +128,7 @@ class FileStore:
 
     @contextmanager
     def pinned(self, *paths: Path) -> Iterator[None]:
-        """Prevents this process from evicting the given files, even if they do not exist yet."""
+        """Protects files from eviction by this process during the ``with`` block. The files need not exist yet."""
         with self._lock:
             self._held.update(paths)
         try:
@@ -144,10 +147,10 @@ class FileStore:
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until the folder is below the limit.
+        """Removes the least recently used files until the folder is below the limit.
 
-        It never removes ``keep`` or protected files. Unfinished files are included in the size, but only abandoned
-        ones are removed.
+        Never removes ``keep`` or protected files. Partially written files count towards the size, but are removed
+        only if they are abandoned.
         """
         with self._lock:
             kept = {*self._held, keep}
@@ -173,7 +176,7 @@ class FileStore:
 
 
 def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
-    """Creates the file ``path`` atomically: ``write`` fills a temporary file, which is then renamed.
+    """Creates the file ``path`` atomically. ``write`` writes a temporary file, which is then renamed.
 
     Raises OSError, and the errors of ``write``.
     """
@@ -190,7 +193,7 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
 
 
 def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
-    """Creates the cache file ``target`` atomically: ``write`` fills a temporary file, which is then renamed.
+    """Creates the cache file ``target`` atomically. ``write`` writes a temporary file, which is then renamed.
 
     Raises CacheRefused.
     """
@@ -204,7 +207,7 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 
 def cache_error_message(path: Path, error: OSError) -> CacheRefused:
-    """Returns the user-facing error for a failed write to the cache."""
+    """Returns the error for the user after a failed write to the cache."""
     do = f"Free up disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)
@@ -213,7 +216,7 @@ def cache_error_message(path: Path, error: OSError) -> CacheRefused:
 
 
 def open_store() -> FileStore:
-    """Returns the cache in the configured folder, or in a private temporary one if that is not writable."""
+    """Opens the cache in the configured folder. If that folder is not writable, uses a private temporary folder."""
     remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()

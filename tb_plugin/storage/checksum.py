@@ -1,7 +1,7 @@
 """Checksums of cached files.
 
-CRC-32 is fast enough for every start and detects accidental damage. It does not protect against attacks; the cache
-folder is accessible only to the user (mode 0700).
+CRC-32 is fast enough to check a file whenever it is opened. It detects accidental damage, but does not protect
+against attacks. Only the user can access the cache folder (mode 0700).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Seal(NamedTuple):
 
 
 def seal_of(path: Path | str) -> Seal:
-    """Computes size and checksum of a file. Raises OSError."""
+    """Computes the size and the checksum of a file. Raises OSError."""
     size, crc = 0, 0
     block = memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
@@ -38,12 +38,12 @@ def seal_of(path: Path | str) -> Seal:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Returns ``body`` with its checksum in front."""
+    """Returns the checksum of ``body``, followed by ``body``."""
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
 def without_checksum(content: Content) -> Content:
-    """Removes and verifies the checksum that ``sealed`` added. Raises ValueError if the content is damaged."""
+    """Verifies and removes the checksum added by ``with_checksum``. Raises ValueError if the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
         raise ValueError("The checksum does not match.")
@@ -51,7 +51,7 @@ def without_checksum(content: Content) -> Content:
 
 
 def append_checksum(path: Path | str) -> None:
-    """Appends its checksum to a file. Raises OSError."""
+    """Appends the checksum of a file to that file. Raises OSError."""
     crc = seal_of(path).crc32
     with Path(path).open("ab") as stream:
         stream.write(b"%08x\n" % crc)

@@ -1,6 +1,6 @@
 """Log directories on any file system.
 
-fsspec is imported inside functions, because TensorBoard imports the plugin at every start.
+fsspec is imported inside functions, because TensorBoard imports this module at every start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
-from tb_plugin.storage import local
+from tb_plugin.storage import cloud_urls, local
 from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
@@ -42,7 +42,7 @@ _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """An interrupted copy. ``error`` is the error of the library."""
+    """Raised if a copy is interrupted. ``error`` is the error of the library."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -52,8 +52,8 @@ class _Broken(Exception):
 class Folder:
     """A log directory or a single file.
 
-    ``url`` is for messages: it is expanded and contains no credentials. Methods return the stored bytes, without
-    decompression.
+    ``url`` is for messages. ``~`` and variables in it are expanded, and credentials are removed. Methods return
+    bytes as stored, without decompression.
     """
 
     def __init__(self, url: str) -> None:
@@ -62,16 +62,16 @@ class Folder:
         self.url = self._real if self.is_local else redact(self._real)
         self._anonymous = False
         self._answered = False
-        """Whether any listing has succeeded, so that the credentials are known to be valid."""
+        """Whether a listing has succeeded. If so, the credentials are valid."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
         self._is_file = False
-        """Whether the remote URL is a single file, according to the last listing."""
+        """Whether the remote URL is a single file. Set by each listing."""
         self._told = False
-        """Whether the refused links were logged already."""
+        """Whether the log already contains a warning about refused links."""
 
     @property
     def name(self) -> str:
-        """Returns the name of the directory, or of the parent directory of a single file."""
+        """Returns the name of the directory. For a single file, returns the name of its parent directory."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
@@ -82,11 +82,10 @@ class Folder:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether it is a single file. For a remote URL, this is known only after a listing."""
+        """Returns whether the path is a single file. For a remote URL, call ``list`` first."""
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
-        """Lists all files recursively. Raises NotFoundError, StorageError."""
         if self.is_local:
             return self._list_local()
         return self._list_remote()
@@ -102,9 +101,9 @@ class Folder:
 
     @property
     def address(self) -> str:
-        """Returns an address with which another process can open the directory.
+        """Returns the address that another process needs to open the directory.
 
-        It may contain credentials, so never put it into a message.
+        The address may contain credentials. Never put it into a message.
         """
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
@@ -112,7 +111,7 @@ class Folder:
         return self._real.rpartition("/")[0] if self._is_file else self._real
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes a file below the directory, atomically. Raises StorageError."""
+        """Writes a file below the directory atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
             from tb_plugin.storage.writing import write_below
@@ -122,13 +121,13 @@ class Folder:
             raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
-        """Returns a listed local file, with the data to detect that it was replaced."""
+        """Returns a listed local file, with the data needed to detect whether the file was replaced."""
         path = self.locate(file.path)
         is_root = path == self.url or follows_links()
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """Opens a listed file for reading, without decompression. Raises StorageError, also if it was replaced."""
+        """Opens a listed file for reading. Raises StorageError, also if the file was replaced."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
@@ -142,7 +141,7 @@ class Folder:
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """Returns the first ``size_bytes`` of a non-empty file, without decompression. Raises StorageError."""
+        """Returns the first ``size_bytes`` of a non-empty file. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -156,9 +155,9 @@ class Folder:
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
         """Copies a remote file to the local path ``target``.
 
-        ``watch`` receives the bytes copied so far; it may raise an error to stop the copy. An interrupted or
-        incomplete copy is repeated, because not all libraries resume a broken stream. Raises StorageError, also if
-        the file was replaced.
+        ``watch`` is called with the number of bytes copied so far. It may raise an error to stop the copy. An
+        interrupted or incomplete copy is repeated, because some libraries cannot resume a broken stream. Raises
+        StorageError, also if the file was replaced.
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
@@ -180,9 +179,9 @@ class Folder:
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
-        """Copies the file once. Returns whether the size is right.
+        """Copies the file once. Returns whether the copy has the expected size.
 
-        Raises _Broken if the stream breaks, StorageError if it cannot be opened, and the errors of ``watch``.
+        Raises _Broken if the stream breaks, StorageError if the file cannot be opened, and the errors of ``watch``.
         """
         from fsspec.callbacks import Callback
 
@@ -207,7 +206,7 @@ class Folder:
         return target.stat().st_size == file.size
 
     def _is_still(self, file: StoredFile) -> bool:
-        """Returns whether the file still has the listed version; True if the storage has no versions.
+        """Returns whether the file has not changed since it was listed. True if the storage has no versions.
 
         Raises StorageError.
         """
@@ -224,7 +223,7 @@ class Folder:
         )
 
     def _place(self, path: str = "") -> tuple[Any, str]:
-        """Returns the fsspec file system and the path on it. Raises StorageError."""
+        """Returns the fsspec file system and the path in it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
         # Not joined as a URL, because a name may contain "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
@@ -265,7 +264,7 @@ class Folder:
         try:
             root, found = self._find()
         except StorageError as error:
-            if not self._anonymous and clouds.lacks_credentials(error):
+            if not self._anonymous and cloud_urls.lacks_credentials(error):
                 # A public bucket. Later listings stay anonymous, because searching for credentials takes seconds.
                 self._anonymous = True
                 return self._list_remote()
@@ -279,7 +278,7 @@ class Folder:
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 
     def _find(self) -> tuple[str, dict[str, dict[str, Any]]]:
-        """Lists recursively in a separate thread, because an unreachable storage may block for minutes."""
+        """Lists files recursively in a separate thread, because an unreachable storage may block for minutes."""
         fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
@@ -292,7 +291,7 @@ class Folder:
             if not listing.done():
                 what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
                 raise StorageError(
-                    what, self.url, "It will be tried again; check the network and the endpoint."
+                    what, self.url, "The storage will be tried again. Check the network and the endpoint."
                 ) from error
             self._listing = None
             raise self._refused(error) from error
@@ -307,7 +306,7 @@ class Folder:
 
 
 class FileSource:
-    """The files of one profile as a ``readers.Source``. ``paths`` maps names to local files."""
+    """The files of one profile, as input for a reader. ``paths`` maps names to local files."""
 
     def __init__(self, paths: Mapping[str, str | Located]) -> None:
         self._paths = dict(paths)
@@ -317,18 +316,17 @@ class FileSource:
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
-        """Opens one file for reading, without decompression. Raises StorageError."""
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
-        """Returns the stored size in bytes."""
+        """Returns the size on disk in bytes."""
         return Path(self._paths[name]).stat().st_size
 
 
 def open_local(path: str | Located) -> BinaryIO:
     """Opens a local file for reading, without decompression.
 
-    Raises StorageError, also if it is not a regular file or was replaced.
+    Raises StorageError, also if the file was replaced or is not a regular file.
     """
     try:
         return open_regular(path)
@@ -339,9 +337,7 @@ def open_local(path: str | Located) -> BinaryIO:
 def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is_first: bool) -> None:
     try:
         if is_first:
-            from tb_plugin.storage import clouds
-
-            clouds.check_credentials(fs)
+            cloud_urls.check_credentials(fs)
         fs.invalidate_cache()
         found = fs.find(root, detail=True)
         if not found and not fs.exists(root):
@@ -353,7 +349,7 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
 
 
 def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
-    """Returns the fsspec file system of a URL and the path on it. Raises StorageError."""
+    """Returns the fsspec file system of a URL and the path in it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"
@@ -361,7 +357,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
     from tb_plugin.storage import clouds
 
     try:
-        address = clouds.address_of(url, anonymous)
+        address = cloud_urls.address_of(url, anonymous)
         # Settings for fsspec in the environment (FSSPEC_S3_ANON=1, ...) take precedence.
         configured = fsspec.config.conf.get(scheme, {})
         options = {name: value for name, value in address.options.items() if name not in configured}
@@ -371,18 +367,18 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
             fs, path = kind(**options), kind._strip_protocol(address.url)
         else:
             fs, path = fsspec.core.url_to_fs(address.url, **options)
-        clouds.shorten_pauses(fs)
+        cloud_urls.shorten_pauses(fs)
     except ImportError as error:
-        extra = clouds.extra_of(url)
+        extra = cloud_urls.extra_of(url)
         install = f"pip install 'torch-trace-tb[{extra}]'" if extra else redact(str(error))
         what = f"A package for {scheme}:// is not installed."
         raise StorageError(what, redact(url), f"Install it: {install}") from error
     except ValueError as error:
-        if scheme in fsspec.available_protocols() or clouds.extra_of(url):
+        if scheme in fsspec.available_protocols() or cloud_urls.extra_of(url):
             raise _refused(url, error) from error
         raise StorageError(f"No file system is known for {scheme}://.", redact(url), redact(str(error))) from error
     except Exception as error:  # a library may search for credentials or a native library now
-        if clouds.lacks_hadoop(error):
+        if cloud_urls.lacks_hadoop(error):
             what = f"{scheme}:// needs Hadoop's client (libhdfs) and Java."
             do = "Install both and set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob)."
             raise StorageError(what, redact(url), do) from error

@@ -1,4 +1,4 @@
-"""Results of listing a log directory."""
+"""Listings of log directories."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ class StoredFile(msgspec.Struct, frozen=True):
     path: str
     size: int
     fingerprint: str
-    """Text that changes whenever the content may have changed: size, modification time or ETag."""
+    """Text that changes with the size, the modification time or the ETag of the file."""
     modified_ns: int | None = None
-    """Modification time by the clock of the storage, in nanoseconds since 1970; None if not reported."""
+    """Modification time in nanoseconds since 1970, by the clock of the storage; None if not reported."""
 
 
-class Unlisted(msgspec.Struct, frozen=True):
-    """A directory or file that could not be listed, and why."""
+@dataclass(frozen=True)
+class Unlisted:
+    """A directory or file that could not be listed, and the reason."""
 
     path: str
     reason: str

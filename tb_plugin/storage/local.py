@@ -1,6 +1,7 @@
 """Listing of local directories.
 
-It uses ``os.scandir``: fsspec does not resolve links, and is too slow for a listing every few seconds.
+This module uses ``os.scandir``, because fsspec does not resolve links and is too slow for a listing every few
+seconds.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ LEADS_OUT = f"A symbolic link that leads out of the log directory. Set {LINKS_VA
 
 
 def fingerprint(status: os.stat_result) -> str:
-    """Returns a text that changes whenever the content of the file may have changed."""
+    """Returns a text that changes when the file changes."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
 def follows_links() -> bool:
-    """Returns whether the environment allows links to targets outside the log directory."""
+    """Returns whether the environment allows links that lead out of the log directory."""
     return os.environ.get(LINKS_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def walk(root: str) -> Listing:
-    """Lists all regular files under ``root``, unreadable entries and refused links.
+    """Lists all regular files under ``root``, and the entries that cannot be read or are refused links.
 
-    Each real directory is listed once, which also ends link cycles. Linked directories come last, so that a
-    directory is listed under its own path.
+    Each real directory is listed once, so a cycle of links ends. Linked directories come last. If a directory has
+    both a real path and a link, it is listed under its real path.
     """
     walk = _Walk("" if follows_links() else os.path.realpath(root))
     entered: set[tuple[int, int]] = set()
@@ -55,18 +56,19 @@ def walk(root: str) -> Listing:
 
 
 def stat_file(path: str) -> StoredFile:
-    """Returns a single regular file. Raises OSError."""
+    """Returns the listing entry of one regular file. Raises OSError."""
     status = Path(path).stat()
     return StoredFile(Path(path).name, status.st_size, fingerprint(status), status.st_mtime_ns)
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Returns whether ``path`` is ``folder`` or inside it. Both must come from ``os.path.realpath``."""
+    """Returns whether ``path`` is ``folder`` or is inside ``folder``. Both must be results of ``os.path.realpath``."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-class _Walk(msgspec.Struct):
-    """A listing in progress. ``inside`` is empty if links to outside targets are allowed."""
+@dataclass
+class _Walk:
+    """A listing in progress. ``inside`` is empty if links may lead out of the log directory."""
 
     inside: str
     files: list[StoredFile] = msgspec.field(default_factory=list)

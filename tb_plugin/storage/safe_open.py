@@ -1,7 +1,7 @@
 """Safe opening of local files that other users may replace.
 
-Other users may be able to write to a log directory. After it is listed, they could replace a file by a link, a
-blocking pipe or another file.
+If other users can write to a log directory, they could replace a listed file by a link, a blocking pipe or another
+file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO
 
 
 class Located(NamedTuple):
-    """A local file as listed: path, real directory and fingerprint. Empty values accept any."""
+    """Path, real directory and fingerprint of a listed local file.
+
+    An empty real directory or fingerprint is not checked.
+    """
 
     path: str
     inside: str = ""
@@ -31,7 +34,7 @@ class Located(NamedTuple):
 
 
 def open_regular(file: str | Located) -> BinaryIO:
-    """Opens a regular file for reading, if it is still the listed one. Raises OSError with a user-facing reason."""
+    """Opens a regular file for reading. Raises OSError if the file was replaced; the reason is a text for users."""
     wanted = file if isinstance(file, Located) else Located(file)
     descriptor = _open_beneath(wanted.path, wanted.inside) if wanted.inside else os.open(wanted.path, _READ)
     try:
@@ -39,7 +42,7 @@ def open_regular(file: str | Located) -> BinaryIO:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(None, "It is not a regular file", wanted.path)
         if wanted.fingerprint and fingerprint(status) != wanted.fingerprint:
-            raise OSError(None, "It is not the file that was listed", wanted.path)
+            raise OSError(None, "The file was replaced after it was listed", wanted.path)
         return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)
@@ -49,8 +52,8 @@ def open_regular(file: str | Located) -> BinaryIO:
 def _open_beneath(path: str, inside: str) -> int:
     """Opens a path if its target is inside the directory ``inside``. Raises OSError.
 
-    Each directory is opened relative to its parent, without following links, so that a replaced directory cannot
-    lead outside ``inside``.
+    Each directory is opened relative to its parent, and links are not followed. A replaced directory therefore
+    cannot lead out of ``inside``.
     """
     real = os.path.realpath(path)
     if not is_inside(real, inside):

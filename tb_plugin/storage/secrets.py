@@ -1,7 +1,7 @@
 """Removal of credentials from error messages and logs.
 
-It removes known secrets (from environment variables and URLs) and anything that looks like a credential:
-signatures, keys, headers and URL queries.
+This module removes known secrets from environment variables and URLs. It also removes anything that looks like a
+credential: signatures, keys, headers and URL queries.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _seen: dict[str, None] = {}
 
 
 def remember(text: str) -> None:
-    """Redacts a secret, and the keys and signatures in it, from now on and in any encoding."""
+    """Adds a secret to redact from now on, in any encoding. Keys and signatures inside ``text`` are also redacted."""
     for part in (text, *_PARTS.findall(text)):
         for form in (part, unquote(part), quote(unquote(part), safe="")):
             if len(form) >= _MIN_SECRET_LENGTH:
@@ -87,12 +87,12 @@ def clean_logs() -> None:
 class Redactor(logging.Handler):
     """Redacts records of a logger and its children before other handlers receive them.
 
-    A filter would miss the records of child loggers such as ``gcsfs.credentials``. Tracebacks of verbose libraries
-    are shown only at DEBUG level, because StorageError already informs the user.
+    A filter would not see the records of child loggers such as ``gcsfs.credentials``. Tracebacks of verbose
+    libraries are shown only at DEBUG level, because users already see a StorageError.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Redacts the record in place. Handlers of parent loggers print it."""
+        """Changes the record. Handlers of parent loggers then print the redacted record."""
         try:
             text = record.getMessage()
         except (TypeError, ValueError):  # wrong format arguments in a library

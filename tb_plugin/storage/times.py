@@ -8,7 +8,7 @@ _SECOND = 1_000_000_000
 
 
 def nanoseconds(stated: object) -> int | None:
-    """Converts a datetime, ISO 8601 text or seconds to nanoseconds since 1970; returns None for anything else."""
+    """Converts a datetime, an ISO 8601 text or seconds to nanoseconds since 1970. Returns None for any other value."""
     if isinstance(stated, str):
         try:
             stated = datetime.fromisoformat(stated)

@@ -9,7 +9,7 @@ SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 
 
 def expand(url: str) -> str:
-    """Expands ``~`` and ``$VARS`` in a local path and removes a trailing slash. URLs are returned unchanged."""
+    """Expands ``~`` and ``$VARS`` in a local path, and removes a trailing slash. A URL is returned unchanged."""
     for prefix in ("file://", "local://"):
         url = url.removeprefix(prefix)
     if scheme_of(url) is not None:
@@ -19,13 +19,13 @@ def expand(url: str) -> str:
 
 
 def scheme_of(url: str) -> str | None:
-    """Returns the scheme of a URL, such as ``s3``; None for a local path."""
+    """Returns the scheme of a URL, such as ``s3``, or None for a local path."""
     match = SCHEME.match(url)
     return match.group(1).lower() if match else None
 
 
 def parse_spec(spec: str) -> list[tuple[str, str]]:
-    """Parses ``name:path,name:path`` of ``--logdir_spec`` into (name, path) pairs. Names may be empty."""
+    """Parses a ``--logdir_spec`` such as ``name:path,name:path`` into (name, path) pairs. Names may be empty."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
         # Same rules as TensorBoard. A drive letter is special only on Windows.

@@ -8,17 +8,17 @@ from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from tb_plugin.storage.clouds import EXTRAS
+from tb_plugin.storage.cloud_urls import EXTRAS
 
 # Storage schemes in which an object becomes visible only when complete.
 _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes the file ``path`` below ``root``, on the fsspec file system ``fs`` or locally if it is None.
+    """Writes the file ``path`` below ``root`` on the fsspec file system ``fs``; None = the local file system.
 
-    Raises the errors of the file system, and ValueError if ``path`` leads outside ``root``: other users may have
-    chosen the name.
+    Raises the errors of the file system, and ValueError if ``path`` leads out of ``root``. Other users may have
+    chosen ``path``.
     """
     if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
         raise ValueError("a name that leads out of the directory")

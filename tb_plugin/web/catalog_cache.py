@@ -1,6 +1,6 @@
-"""The encoded catalog, cached until it changes.
+"""The encoded catalog, cached until the catalog changes.
 
-Pages poll it, so it is not encoded for each request.
+Pages request the catalog repeatedly, so it is not encoded for each request.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ PACK_LEVEL = 4
 _SHARE = 0.1
 
 
-class Body(msgspec.Struct, frozen=True, dict=True):
-    """A response body with its cached ETag and gzip form."""
+@dataclass(frozen=True)
+class Body:
+    """A response body, its ETag and its gzipped form."""
 
     plain: bytes
 
     @cached_property
     def tag(self) -> str:
-        """Returns the ETag."""
         return hashlib.blake2b(self.plain, digest_size=12).hexdigest()
 
     @cached_property
     def packed(self) -> bytes:
-        """Returns the gzipped body."""
         return gzip.compress(self.plain, compresslevel=PACK_LEVEL, mtime=0)
 
 
 class CatalogCache:
-    """Caches the response of ``GET runs``. After a change, one thread encodes it again."""
+    """Caches the response of ``GET runs``. After a change, one thread encodes the response again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +47,7 @@ class CatalogCache:
         self._until = 0.0
 
     def of(self, workspace: Workspace) -> Body:
-        """Returns the current catalog of a workspace, encoded."""
+        """Returns the encoded catalog of a workspace."""
         with self._lock:
             begun = time.monotonic()
             now = (workspace, workspace.catalog.changes.count)

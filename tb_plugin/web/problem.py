@@ -13,13 +13,13 @@ log = logging.getLogger("torch_trace")
 
 
 class MethodNotAllowed(UserError):
-    """The request method is neither GET nor HEAD."""
+    """Raised if the request method is neither GET nor HEAD."""
 
     status = 405
 
 
 def problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Returns the HTTP status and JSON body of an error. Unexpected errors are logged with their traceback."""
+    """Returns the HTTP status and the JSON body of an error. Unexpected errors are logged with their traceback."""
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):

@@ -1,6 +1,6 @@
-"""Checks of the host and origin of requests (docs/security.md).
+"""Checks of the host and the origin of requests (docs/security.md).
 
-Any web page can send requests to the user's local network through the browser.
+Any web page in the user's browser can send requests to the local network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HOSTS_VARIABLE = settings.HOSTS.name
 
 
 class Forbidden(UserError):
-    """The request came from another site, or used a host name that is not allowed."""
+    """Raised if a request came from another site, or used a host name that is not allowed."""
 
     status = 403
 
@@ -23,8 +23,8 @@ class Forbidden(UserError):
 def check_host(environ: Mapping[str, object], allowed: str | None = None) -> None:
     """Raises Forbidden if TORCH_TRACE_HOSTS is set and does not contain the ``Host`` header.
 
-    This prevents DNS rebinding: a page could point its own host name at this server and read its data. Proxies and
-    tunnels forward their own names, so only the user can list the valid ones.
+    This check prevents DNS rebinding: a page could point its own host name at this server and read its data.
+    Proxies and tunnels pass their own host names on, so only the user can list the valid names.
     """
     names = os.environ.get(HOSTS_VARIABLE, "") if allowed is None else allowed
     known = [name.strip().lower() for name in names.split(",") if name.strip()]
@@ -32,7 +32,9 @@ def check_host(environ: Mapping[str, object], allowed: str | None = None) -> Non
         return
     host = _without_port(str(environ.get("HTTP_HOST", "")).lower())
     if not any(host == name or (name.startswith(".") and host.endswith(name)) for name in known):
-        raise Forbidden("This host name is not allowed.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another.")
+        raise Forbidden(
+            "This host name is not allowed.", host[:200], f"Add the name to {HOSTS_VARIABLE}, or use another host name."
+        )
 
 
 def check_site(environ: Mapping[str, object]) -> None:
@@ -43,7 +45,7 @@ def check_site(environ: Mapping[str, object]) -> None:
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
         raise Forbidden(
-            "Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
+            "Requests from web pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard directly."
         )
 
 

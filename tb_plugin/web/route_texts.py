@@ -19,55 +19,56 @@ ROUTES = (
         "runs",
         "",
         (
-            "`Catalog`: all runs, workers, spans, their states, skipped files with reasons, and the "
-            "address of the Perfetto UI. Clients may poll it: while nothing changes, the answer is 304"
+            "`Catalog`: all runs, workers and spans and their states, skipped files with reasons, and the "
+            "address of the Perfetto UI. Clients may poll this route. If nothing has changed, the status is "
+            "304"
         ),
     ),
     Route(
         "profile",
         "P, `start` (0/1, default 1), `retry` (0/1, default 0), `view`",
         (
-            "`Profile`; starts loading unless `start=0`; `retry=1` retries after a failure. With "
-            "`view=distributed`, a rank with an up-to-date [summary](../summaries.md) is `ready`, and its "
-            "trace is not read. A rank without a trace in the log directory is always `ready`, but other "
-            "views answer 404. Poll this route while you wait: after 15 s without a poll, the parse is "
-            "cancelled. For progress see [HTTP interface](../http.md)"
+            "`Profile`. The request starts loading unless `start=0`. `retry=1` retries after a failure. With "
+            "`view=distributed`, a rank that has an up-to-date [summary](../summaries.md) is `ready`, and "
+            "its trace is not read. A rank that has a summary but no trace is always `ready`, but all other "
+            "views return 404. Poll this route while the profile loads: loading stops after 15 s without a "
+            "poll. [HTTP interface](../http.md) explains the progress"
         ),
     ),
     Route(
         "view/<id>",
         "P, S, `known` (0/1, default 0), and the parameters of the view",
         (
-            "`View` with the first page of its tables. `known=1` applies to views of all workers of a run: "
-            "the answer then uses only cached data. If nothing is cached or a file has changed, the answer "
-            "is `202` with the state `found`"
+            "`View`, including the first page of each table. `known=1` is for views of all workers of a run: "
+            "the response then uses only cached data. If nothing is cached or a file has changed, the status "
+            "is 202 and the state is `found`"
         ),
     ),
     Route(
         "table/<view>/<table>",
         (
-            "P, S, `sort`, `desc` (0/1, default 1), `search` (text, case-insensitive, or `/regex/`), `where` "
-            "(repeatable, `column:value`, exact), `min_<column>`, `max_<column>` (integer columns, "
-            "inclusive; rows without a value never match), `offset`, `limit` (1..1000, default 100), "
+            "P, S, `sort`, `desc` (0/1, default 1), `search` (case-insensitive text, or `/regex/`), `where` "
+            "(repeatable, `column:value`, exact match), `min_<column>`, `max_<column>` (inclusive bounds of "
+            "an integer column; rows without a value never match), `offset`, `limit` (1..1000, default 100), "
             "`format` (`json`, `csv`)"
         ),
-        "`Table`; `csv` downloads all matching rows with units in the header",
+        "`Table`. `format=csv` downloads all matching rows; the header contains the units",
     ),
     Route(
         "download/original",
         "P",
         (
-            "the stored file, unchanged (`Content-Disposition: attachment`); for a folder, its main file. "
-            "Until the profile is loaded, the answer is `202`, or the error of the failed load. 502 if the "
-            "file has changed since"
+            "the unchanged file of the profile (`Content-Disposition: attachment`). For a folder, its main "
+            "file. The status is 202 until the profile is loaded, and 502 if the file has changed since "
+            "then. If loading failed, the response is that error"
         ),
     ),
     Route(
         "download/window",
         "P, S, `start_ns`, `end_ns`, `packed` (0/1, default 0)",
         (
-            "the events that overlap the window (default: the whole trace) as Chrome JSON for Perfetto, "
-            "with track names and launch arrows. `packed=1`: as a .gz file"
+            "the events that overlap the time range (default: the whole trace), as Chrome JSON for Perfetto. "
+            "It includes track names and launch arrows. `packed=1` returns a .gz file"
         ),
     ),
     Route(
@@ -78,9 +79,9 @@ ROUTES = (
             "`framework`), `format` (`folded`, `speedscope`)"
         ),
         (
-            "all [merged stacks](../concepts/attribution.md#stacks). `folded` is text with one line "
-            "`outermost;...;innermost N` per stack. `speedscope` is JSON with one profile per thread. Both "
-            "use nanoseconds. 404 if no stack has time of this `weight`"
+            "all [merged stacks](../concepts/attribution.md#stacks). `folded` is text that has one line "
+            "`outermost;...;innermost N` per stack. `speedscope` is JSON that has one profile per thread. "
+            "Both formats use nanoseconds. The status is 404 if no stack has time of this `weight`"
         ),
     ),
     Route(
@@ -91,6 +92,6 @@ ROUTES = (
     Route(
         "index.js, index.html, assets/*",
         "",
-        "the page; files with a hash in their name never change",
+        "the page. A file never changes if its name contains a hash",
     ),
 )

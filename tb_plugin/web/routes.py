@@ -1,6 +1,6 @@
 """HTTP routes.
 
-Each parses a request, calls the workspace and encodes the response. docs/http.md documents them.
+Each route parses a request, calls the workspace and encodes the response. docs/http.md documents the routes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class _Answer(Response):
-    """A response that always has a content type, because TensorBoard warns if it is missing."""
+    """A response that always has a content type, because TensorBoard warns if the type is missing."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
         headers = super().get_wsgi_headers(environ)
@@ -76,7 +76,7 @@ class Routes:
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request. All errors become JSON responses."""
+        """Handles one request. All errors become JSON responses."""
         request = Request(environ)
         try:
             check_host(environ)
@@ -191,7 +191,7 @@ def _place(request: Request) -> Place:
 
 
 def _params(request: Request, table: str | None) -> Params:
-    """Returns the parameters of a view or table. Raises BadRequest."""
+    """Returns the request parameters of a view, or of one of its tables. Raises BadRequest."""
     where = []
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")
@@ -219,7 +219,9 @@ def _arg(request: Request, name: str) -> str:
 def _choice(request: Request, name: str, default: str, choices: tuple[str, ...]) -> str:
     value = _arg(request, name) or default
     if value not in choices:
-        raise BadRequest(f"{name} cannot be {value}.", name, f"Choose one of {', '.join(choices)}.")
+        raise BadRequest(
+            f"The parameter {name} cannot have the value {value}.", name, f"Choose one of {', '.join(choices)}."
+        )
     return value
 
 
@@ -229,7 +231,9 @@ def _number(request: Request, name: str, default: int | None, low: int, high: in
         return default
     # int() alone would accept spaces, underscores and non-ASCII digits.
     if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
-        raise BadRequest(f"{name} is not a whole number from {low} to {high}.", name, "Correct it.")
+        raise BadRequest(
+            f"The parameter {name} must be a whole number from {low} to {high}.", name, "Correct the value."
+        )
     return int(text)
 
 

@@ -1,4 +1,7 @@
-"""Static files of the page. Files with a hash in their name are cached for a year."""
+"""Static files of the page.
+
+Browsers may cache a file for a year if its name contains a content hash.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,9 @@ _NOT_BUILT = b"""<!doctype html>
 _ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 
-class Asset(msgspec.Struct, frozen=True):
-    """A file of the page. ``expires_seconds`` is 0 if its name contains no content hash."""
+@dataclass(frozen=True)
+class Asset:
+    """A file of the page. ``expires_seconds`` is 0 if the file name contains no content hash."""
 
     content: bytes
     content_type: str
@@ -44,7 +48,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
-    """Returns the file at a URL path; None if it does not exist."""
+    """Returns the file at a URL path, or None if it does not exist."""
     path = _files(bundle).get(name)
     if path is not None:
         hashed = name.startswith("assets/")

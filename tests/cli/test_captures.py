@@ -46,9 +46,13 @@ def run(capsys, *arguments):
 def test_report(capsys, logs):
     one = ("--run", "right", "--view", "kernels")
     code, out, _ = run(capsys, "report", logs / "right", *one)
-    assert code == 0 and "capture: capture_traces/bs_8/default (next to the trace)" in out
+    assert code == 0 and "capture: capture_traces/bs_8/default (in the folder of the trace)" in out
     code, out, _ = run(capsys, "report", logs / "right", *one, "--capture", "none")
-    assert code == 0 and "capture: none; available next to the trace, for --capture: capture_traces/bs_8/default" in out
+    assert (
+        code == 0
+        and "capture: none; possible captures in the folder of the trace, for --capture: capture_traces/bs_8/default"
+        in out
+    )
     code, out, _ = run(capsys, "report", logs / "right", *one, "--capture", logs / "wrong" / "capture_traces")
     assert code == 0 and "does not match 1 of the replayed graphs" in " ".join(out.split())
     code, out, err = run(capsys, "report", logs / "right", *one, "--capture", logs / "nothing")
@@ -86,7 +90,7 @@ def test_diff_has_one_for_each_side(capsys, logs, trace):
 
 def test_stacks_say_it_on_stderr(capsys, logs):
     code, out, err = run(capsys, "stacks", logs / "right", "--run", "right", "--weight", "device")
-    assert code == 0 and out and "capture: capture_traces/bs_8/default (next to the trace)" in err
+    assert code == 0 and out and "capture: capture_traces/bs_8/default (in the folder of the trace)" in err
 
 
 def test_python(logs, trace):

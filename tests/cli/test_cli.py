@@ -92,7 +92,7 @@ def test_a_phase(capsys):
     assert 0 < profile["facts"]["kernels.calls"] < whole["facts"]["kernels.calls"]
     assert cli.main(["report", str(path), "--phase", phase, "--view", "kernels", "--view", "overview"]) == 0
     text = capsys.readouterr().out
-    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Overview covers" in text
+    assert f"Phase: {phase}" in text and f"This view is not limited to the phase {phase}. Overview covers" in text
     assert report(capsys, path, "--phase", "none", "--view", "kernels")[0] == 2
     (apart,) = report(capsys, path, "--pattern", r"[^\s\S]", "--view", "phases")[1]["profiles"]
     assert {"ProfilerStep#0", "ProfilerStep#5"} <= {row["phase"] for row in apart["tables"]["phases"]}
@@ -196,7 +196,7 @@ def test_doctor_names_what_cannot_be_read(capsys, logs):
     (logs / "b" / "w.1.pt.trace.json").write_text("no trace")
     cli.main(["doctor", str(logs)])
     out = capsys.readouterr().out
-    assert "b/w.1.pt.trace.json" in out[out.index("Not taken") :]
+    assert "b/w.1.pt.trace.json" in out[out.index("Unreadable and skipped files") :]
     assert "1 of 2 profiles cannot be read; 1 file or folder is not a profile." in out
 
 

@@ -50,8 +50,8 @@ TORCH_NPU = b'[{"ph": "X", "name": "aten::mm", "ts": "1.5", "args": {"Input Dims
         ("1_hip_runtime_api_stats.csv", b'"Name","Calls"', "rocprof"),
         ("my_kernel.csv.txt", b"", ""),
         ("kernel.csv", b"", ""),
-        ("x.pt.trace.json.zip", b"PK", "unpack"),
-        ("traces.tar.gz", b"", "unpack"),
+        ("x.pt.trace.json.zip", b"PK", "Unpack"),
+        ("traces.tar.gz", b"", "Unpack"),
         ("node.cpuprofile", b'{"nodes":[', "speedscope"),
         ("PROF_000001_20250109074804023_ABCDEF/device_0/data/x.slice_0", b"", "raw data of an Ascend"),
         ("run/torch_compile_debug/run_2026/torchinductor/model__0/output_code.py", b"", "torch_compile_debug"),
@@ -129,20 +129,20 @@ def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: P
     scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
     told = {url.removeprefix(f"{tmp_path}").strip("/"): why for url, why in scanner.scan().skipped}
     assert {place: why.split()[2] for place, why in told.items()} == {
-        "a/train.nsys-rep": "a", "checkpoints": "weights", "torch_compile_debug": "debug", "b/page.html": "a",
+        "a/train.nsys-rep": "a", "checkpoints": "contains", "torch_compile_debug": "debug", "b/page.html": "a",
         "r0/PROF_000001_2025_AB": "raw", "r1/PROF_000001_2025_AB": "raw",
     }  # fmt: skip
-    assert "(80 here, for example checkpoints/best/step_0.pt.)" in told["checkpoints"]
+    assert "(80 such files or folders, for example checkpoints/best/step_0.pt.)" in told["checkpoints"]
 
 
 MEANT = {
     "a.csv": "is a table", "a.csv.gz": "is a table", "a.parquet": "is a table", "flame.svg": "is an image",
-    "a.json.lz4": "unpack the file", "a.pickle.bz2": "unpack the file", "a.json.gz.part": "copy the file again",
-    "a.json.bak": "rename the file", "a.json~": "rename the file",
-    "a.chrome_trace": "rename the file", "train.prof": "rename the file", "host.pb": "rename the file",
-    "a.gz": "rename the file", "a.db": "rename the file", "a.htm": "rename the file",
-    "dump_rank_99999999999999999999999999": "rename the file", "trace": "rename the file",
-    "profile_table.txt": "is text", "a.zip": "unpack it", "a.tar.gz": "unpack it", "a.nsys-rep": "torch.profiler",
+    "a.json.lz4": "Unpack the file", "a.pickle.bz2": "Unpack the file", "a.json.gz.part": "copy the file again",
+    "a.json.bak": "Rename the file", "a.json~": "Rename the file",
+    "a.chrome_trace": "Rename the file", "train.prof": "Rename the file", "host.pb": "Rename the file",
+    "a.gz": "Rename the file", "a.db": "Rename the file", "a.htm": "Rename the file",
+    "dump_rank_99999999999999999999999999": "Rename the file", "trace": "Rename the file",
+    "profile_table.txt": "is text", "a.zip": "Unpack it", "a.tar.gz": "Unpack it", "a.nsys-rep": "torch.profiler",
     "a.ncu-rep": "torch.profiler", "host.xplane.pb": "create_perfetto_trace", "a.pt": "_dump_snapshot",
     "empty.csv": "is empty", "empty.trace": "is empty",
 }  # fmt: skip
@@ -172,7 +172,7 @@ def test_many_others_are_counted_without_a_look(tmp_path: Path, monkeypatch: pyt
     for i in range(500):
         (tmp_path / f"{i:03}.csv").write_bytes(b"x")
     ((place, why),) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().skipped
-    assert place == str(tmp_path) and why.endswith("(500 here, for example 000.csv.)")
+    assert place == str(tmp_path) and why.endswith("(500 such files or folders, for example 000.csv.)")
 
 
 def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch:
     for number in range(3):
         (tmp_path / f"new{number}").write_bytes(b"x")  # another listing, the same files
         (told,) = scanner.scan().skipped
-        assert "memray" in told[1] and "32 here" in told[1]
+        assert "memray" in told[1] and "32 such" in told[1]
     assert len(heads) == 32
 
 

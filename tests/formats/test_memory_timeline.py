@@ -138,13 +138,13 @@ def test_rows_that_are_none_are_left_out_and_counted() -> None:
     [
         ([[], []], "no times"),
         ([], "no memory timeline"),
-        ([[US + 5, US], [[0] * 9, [0] * 9]], "go backwards"),
+        ([[US + 5, US], [[0] * 9, [0] * 9]], "not in ascending order"),
         ([[US, US + 1], [[0] * 5]], "no memory timeline"),
         ([[1, 2, 3, 4]], "no memory timeline"),
         ([[T, 2, 2**50, 0]] * 5000, "impossibly large"),
         (b"[[" + b"1795194180430290," * 3 + b'"x", 5], [[0,0,0,0,0,0,0,0,0]]]', "no memory timeline"),
         (b"[[" + b"1795194180430290," * 9000 + b'"x"], [[0,0,0,0,0,0,0,0,0]]]', "not an integer"),
-        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "other values"),
+        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "not a number"),
     ],
 )
 def test_what_cannot_be_read_is_refused(content: Any, says: str) -> None:
@@ -217,7 +217,7 @@ def test_its_html_is_told_as_a_picture() -> None:
 <head><meta charset="utf-8" /><title>GPU Memory Timeline HTML</title></head>
 <body>
   <img src='data:image/png;base64,iV"""
-    assert "image written by export_memory_timeline" in identify_unsupported("memory.html", head)
+    assert "image from export_memory_timeline" in identify_unsupported("memory.html", head)
     assert "web page" in identify_unsupported("memory.html", b"<html><head><title>Sign in</title>")
 
 

@@ -211,7 +211,7 @@ def test_a_name_that_is_said_very_often_is_refused_where_it_would_fill_the_disk(
     monkeypatch.setattr(translate, "BOMB_BYTES", 1_000_000)
     names_ = packet(number(10, 1), number(13, 1), message(12, message(2, number(1, 1), text(2, "x" * 100_000))))
     often = [event(i, BEGIN, THREAD, number(10, 1)) for i in range(400)]
-    with pytest.raises(UnreadableTrace, match="take over"):
+    with pytest.raises(UnreadableTrace, match="over 200 times as large"):
         read(MAIN, names_, *often)
 
 

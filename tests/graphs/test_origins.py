@@ -151,7 +151,10 @@ def test_several_captures_tell_what_they_agree_about() -> None:
     assert ways(unlike) == {"GRAPH"}
     refusal = origins_of(unlike).refusals[0]
     assert refusal.position == 1
-    text = "Node 2: several places of the capture match, but differ there: Net_0 > aten::add and Net_0 > aten::mul."
+    text = (
+        "Node 2 matches several places of the capture, with different operators or modules: "
+        "Net_0 > aten::add and Net_0 > aten::mul."
+    )
     assert refusal.text == text
 
 
@@ -230,7 +233,10 @@ def test_what_is_no_twin() -> None:
     table = replayed(unlike, 200, *EIGHT).table()
     assert ways(table) == {"GRAPH"}
     (refusal,) = origins_of(table).refusals
-    assert refusal.text == "Node 1: several places of the capture match, but differ there: aten::k0 and own::k0."
+    assert (
+        refusal.text
+        == "Node 1 matches several places of the capture, with different operators or modules: aten::k0 and own::k0."
+    )
 
 
 def test_a_twin_beside_other_work_and_other_threads() -> None:

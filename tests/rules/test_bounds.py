@@ -13,7 +13,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._base import Bounds, Scene
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import Limit
 from tests import faults
 from tests.builders import TraceBuilder, kernel, memcpy, model, trace

@@ -9,7 +9,7 @@ import pytest
 
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice
-from tb_plugin.rules._savings import MARGIN, findings_of
+from tb_plugin.rules._ordered_findings import MARGIN, findings_of
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 from tests.rules.test_host_waits import whole
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 from tests.rules.computing import said
 

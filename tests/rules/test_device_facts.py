@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tb_plugin.model.trace.job_tables import PACKETS, as_reported_table, job_table
 from tb_plugin.payloads import Notice
 from tb_plugin.profilers import TORCH_NPU
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tests.builders import kernel, part, trace
 from tests.formats.ascend.folders import Files, table_of
 from tests.synthetic_ascend import generator

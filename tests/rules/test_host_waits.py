@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tb_plugin.findings import finding
-from tb_plugin.rules._savings import MARGIN, Finding, findings_of
+from tb_plugin.rules._ordered_findings import MARGIN, Finding, findings_of
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 
 US = 1000

@@ -13,7 +13,7 @@ from tb_plugin.analysis.simulate import time_saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import slow_first_step, step_outliers
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.rules.low_utilization import is_explained
 from tests.builders import TraceBuilder, kernel, memcpy, trace
 

@@ -10,7 +10,7 @@ import pytest
 
 from tb_plugin.findings import finding
 from tb_plugin.rules._base import Scene
-from tb_plugin.rules._savings import Finding, findings_of
+from tb_plugin.rules._ordered_findings import Finding, findings_of
 from tb_plugin.rules.unfused_kernels import MAX_KERNELS, fusible_runs
 from tests.builders import TraceBuilder, Work, kernel, memcpy, memset, part, trace
 from tests.rules.computing import ADD, Op, Program, said

@@ -15,7 +15,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Saving
 from tb_plugin.rules._base import Scene
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.rules._slow_steps import step_lengths
 from tests.builders import part
 from tests.formats.sources import DATA, needs_data

@@ -130,7 +130,7 @@ class Noisy:
 @dataclass(frozen=True)
 class Refuse:
     def answer(self, models: OpenModels, report: Report) -> None:
-        raise UnreadableTrace("It is not a trace.", "x.json", "Record another.")
+        raise UnreadableTrace("The file is not a trace.", "x.json", "Record another.")
 
 
 @dataclass(frozen=True)

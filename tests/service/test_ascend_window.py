@@ -66,6 +66,6 @@ def test_databases_alone_are_opened_whole_or_say_what_they_need(tmp_path: Path) 
         opened(logs, 0.5).load(Place())
     assert "needs about 160 MB of memory" in refused.value.what
     assert refused.value.what.endswith("; a profile without a trace view cannot be opened as a time window.")
-    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record less."
+    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record a shorter trace."
     with pytest.raises(BadRequest, match="A profile without a trace view"):
         opened(logs, 1.0).load(Place(window="0ns"))

@@ -92,7 +92,7 @@ def test_an_answer_has_a_limit_and_a_read_has_none():
     assert timeouts.timeout_error(job(0, running_since=100), 219, 120) is None
     late = timeouts.timeout_error(job(0, running_since=100), 221, 120)
     assert isinstance(late, TookTooLong)
-    assert (late.what, late.where) == ("The answer took longer than 120 s and was stopped.", "/logs/x.json")
+    assert (late.what, late.where) == ("The computation took longer than 120 s and was stopped.", "/logs/x.json")
     assert "TORCH_TRACE_ANSWER_SECONDS" in late.do
     waited = timeouts.timeout_error(job(0), 121, 120)
     assert waited is not None and waited.what == "All workers were busy for 120 s."
@@ -154,7 +154,7 @@ def test_short_questions_get_through_and_slow_ones_are_answered_in_the_end(pools
 
 
 def test_what_nobody_waits_for_is_not_begun_or_ended(pools, monkeypatch):
-    monkeypatch.setattr(timeouts, "FORSAKEN_SECONDS", 0.05)
+    monkeypatch.setattr(timeouts, "ABANDONED_ANSWER_SECONDS", 0.05)
     pool = pools(1)
     running, waiting = pool.submit(Slow(60.0)), pool.submit(Echo(1))
     assert until(lambda: running.fraction > 0)
@@ -190,7 +190,7 @@ class SlowViews(Pool):
 
 def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeypatch):
     monkeypatch.setattr(timeouts, "TICK_SECONDS", 0.02)
-    monkeypatch.setattr(timeouts, "FORSAKEN_SECONDS", 0.05)
+    monkeypatch.setattr(timeouts, "ABANDONED_ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(request_dedup, "LOOK_SECONDS", 0.02)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     pool = SlowViews(1)
@@ -211,7 +211,7 @@ def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeyp
 
 
 def test_several_profiles_give_up_parts_that_nobody_asks_about(tmp_path, monkeypatch):
-    monkeypatch.setattr("tb_plugin.service.answers.part_scheduler.LEASE_SECONDS", -1.0)
+    monkeypatch.setattr("tb_plugin.service.answers.part_scheduler.ABANDONED_READ_SECONDS", -1.0)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = Workspace(catalog_of(tmp_path / "logs"), Pool(1), FileStore(tmp_path / "cache"))
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.service.answers import background_parts
-from tb_plugin.service.answers.background_parts import LEASE_SECONDS, ClusterParts
+from tb_plugin.service.answers.background_parts import ABANDONED_READ_SECONDS, ClusterParts
 from tb_plugin.service.summaries import dask_cluster as clusters
 from tb_plugin.service.summaries.compute import Outcome, RankJob
 from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler
@@ -94,10 +94,10 @@ def parts(clock, cluster, workers, tmp_path, monkeypatch):
 def test_of_a_trace_that_is_written_again_the_old_job_alone_is_taken_back(parts, cluster, clock):
     parts.ask(1, "old")
     assert until(lambda: "old" in cluster.jobs)
-    clock.now += 0.6 * LEASE_SECONDS  # the scan finds the new one
+    clock.now += 0.6 * ABANDONED_READ_SECONDS  # the scan finds the new one
     parts.ask(2, "new")
     assert until(lambda: "new" in cluster.jobs)
-    clock.now += 0.6 * LEASE_SECONDS
+    clock.now += 0.6 * ABANDONED_READ_SECONDS
     parts.ask(2, "new")
     assert until(lambda: cluster.taken_back)
     assert cluster.taken_back == [("old", job_of(1))] and cluster.jobs == {"new": job_of(2)}

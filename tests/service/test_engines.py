@@ -245,7 +245,7 @@ def test_a_cluster_at_tls_computes_the_same_and_refuses_who_has_not_its_certific
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 2.0)
     assert cli.main(command) == 2
     assert (
-        "The scheduler address starts with tls://, but no certificate files are set. Name all three."
+        "The scheduler address starts with tls://, but no certificate files are set. Specify all three files."
         in capsys.readouterr().err
     )
     others = [str(own_certificate(tmp_path)) if each.endswith(".pem") else each for each in files]
@@ -279,7 +279,10 @@ def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
 
     monkeypatch.setattr(clusters, "_connected", lambda scheduler: Client())
     Cluster(Scheduler("tcp://127.0.0.1:1")).close()
-    assert "The cluster at tcp://127.0.0.1:1 has no workers yet. The ranks wait until some start." in caplog.text
+    assert (
+        "The cluster at tcp://127.0.0.1:1 has no workers yet. Ranks are computed when workers have started."
+        in caplog.text
+    )
 
 
 def test_a_cluster_that_is_not_there(logs, tmp_path, monkeypatch, capsys):

@@ -18,7 +18,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.errors import BadRequest, PartFailed
 from tb_plugin.lib.isolation import isolated
-from tb_plugin.rules import _savings, regular_rules
+from tb_plugin.rules import _ordered_findings, regular_rules
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -184,7 +184,7 @@ def test_a_rule_that_fails_leaves_the_others(rule, file, monkeypatch, caplog):
     good = workspace.numbers(place)
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
     rules = tuple(replaced(each) if each.id == rule.id else each for each in regular_rules())
-    monkeypatch.setattr(_savings, "regular_rules", lambda: rules)
+    monkeypatch.setattr(_ordered_findings, "regular_rules", lambda: rules)
 
     workspace, place = workspace_of(file)
     bad = workspace.numbers(place)
@@ -264,7 +264,7 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(_savings, "time_saved", boom)
+    monkeypatch.setattr(_ordered_findings, "time_saved", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "findings", Params()))["payloads"]["findings"]["notices"]
     assert "data_loading" in {notice["rule"] for notice in good} <= {notice["rule"] for notice in bad}

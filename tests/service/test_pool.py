@@ -65,7 +65,7 @@ def test_user_error_keeps_its_class_and_words(pool):
     with pytest.raises(UnreadableTrace) as caught:
         pool.submit(Refuse()).future.result(20)
     assert (caught.value.what, caught.value.where, caught.value.do) == (
-        "It is not a trace.",
+        "The file is not a trace.",
         "x.json",
         "Record another.",
     )

@@ -45,7 +45,7 @@ def test_a_mode_names_its_steps_unless_it_is_a_label():
     assert chosen_steps("decode", [*served, StepInfo("decode", 5, 6)]) == ("decode",)
     with pytest.raises(BadRequest) as refused:
         chosen_steps("mixed", served)
-    assert "the steps 1, 2, 3, 4. You can also name a mode: idle, decode, prefill." in str(refused.value)
+    assert "the steps 1, 2, 3, 4. You can also specify a mode: idle, decode, prefill." in str(refused.value)
 
 
 def test_of_many_steps_the_refusal_names_the_first_and_the_last():

@@ -115,7 +115,7 @@ def test_what_a_summary_has_nothing_for_says_that_the_trace_is_not_here(tree, op
     there = {info.id: info for info in profile.views}
     assert there["distributed"].available
     assert {info.why for info in profile.views if not info.available} == {
-        "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
+        "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
     }
     for ask in (
         lambda: workspace.view(place, "overview", Params()),
@@ -371,7 +371,10 @@ def test_a_summary_of_nothing_that_is_known_is_named(tmp_path, opened):
     (tmp_path / "logs" / f"notes.txt{SUFFIX}").write_bytes(b"")
     workspace = opened(tmp_path / "logs")
     assert workspace.catalog.skipped() == [
-        (str(tmp_path / "logs" / f"notes.txt{SUFFIX}"), "A rank summary whose trace has an unknown file name.")
+        (
+            str(tmp_path / "logs" / f"notes.txt{SUFFIX}"),
+            "This is a rank summary, but the file name of its trace is not recognised.",
+        )
     ]
 
 
@@ -535,7 +538,7 @@ def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
     workspace._team.summaries.coming(every, wait_for_them=True)
     workspace._tick()
     assert len(list(workspace.folder.glob(f"*{SUFFIX}"))) == 4
-    monkeypatch.setattr(summary_sources, "LEASE_SECONDS", -1.0)
+    monkeypatch.setattr(summary_sources, "ABANDONED_READ_SECONDS", -1.0)
     workspace._tick()
     assert not list(workspace.folder.glob(f"*{SUFFIX}"))
 

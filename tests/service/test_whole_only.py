@@ -120,12 +120,12 @@ def test_one_that_is_too_large_says_that_it_cannot_be_opened_as_a_window(logs: P
         workspace.load(Place())
     assert "needs about 160 MB" in refused.value.what and "cannot be opened as a window" in refused.value.what
     assert refused.value.where.endswith("a.lines")
-    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record less."
+    assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record a shorter trace."
 
 
 def test_a_window_of_it_is_refused(logs: Path) -> None:
     workspace = opened(logs, 10**12)
     with pytest.raises(BadRequest, match="cannot be opened as a window") as refused:
         workspace.load(replace(Place(), window="0ns-10ns"))
-    assert refused.value.do == "Remove the window."
+    assert refused.value.do == "Open the profile without a window."
     workspace.load(Place())

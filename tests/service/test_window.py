@@ -239,7 +239,7 @@ def test_in_processes_with_progress_and_a_lease(logs, tmp_path, monkeypatch):
         assert until(ready, 60)
         assert fractions == sorted(fractions), "nothing goes backwards between the two passes"
         assert workspace.profile(Place()).window.last_step == "2"
-        monkeypatch.setattr(loader, "LEASE_SECONDS", 0.0)
+        monkeypatch.setattr(loader, "ABANDONED_READ_SECONDS", 0.0)
         late = workspace.catalog.find(Place(window="3"))
         workspace.profile(Place(window="3"))
         workspace.catalog.ticked()

@@ -318,7 +318,7 @@ def test_vanished_file_stops_its_parse(tmp_path, opened):
 
 
 def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(loader, "ABANDONED_READ_SECONDS", 0.3)
     write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
     workspace = opened(tmp_path / "logs", scan=False)
     workspace.catalog.start()
@@ -329,7 +329,7 @@ def test_lease_ends_a_parse_that_nobody_asks_about(tmp_path, opened, monkeypatch
 
 
 def test_polling_keeps_the_lease(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(loader, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(loader, "ABANDONED_READ_SECONDS", 0.5)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = opened(tmp_path / "logs", scan=False)
     workspace.catalog.start()
@@ -471,7 +471,7 @@ def test_the_original_is_handed_out_only_when_it_was_read_as_a_profile(tmp_path,
     assert b"".join(workspace.original(Place(worker="a")).chunks) == path.read_bytes()
     path.unlink()
     path.symlink_to(tmp_path / "logs" / "key.1.pt.trace.json")  # before the next scan
-    with pytest.raises(StorageError, match="not the file that was listed"):
+    with pytest.raises(StorageError, match="replaced after it was listed"):
         workspace.original(Place(worker="a"))
 
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tb_plugin.storage import secrets
-from tb_plugin.storage.clouds import address_of
+from tb_plugin.storage.cloud_urls import address_of
 from tb_plugin.storage.secrets import clean_logs, redact
 
 KEY = "Zm9vYmFyYmF6cXV4Zm9vYmFy=="

@@ -103,7 +103,7 @@ def test_views_of_another_model_are_not_there(opened):
     with pytest.raises(NotFoundError) as caught:
         workspace.view(Place("market"), "overview", Params())
     assert caught.value.what == "The view Overview needs a trace, but this profile is a list of numbers."
-    assert caught.value.do == "It has: listed, shares, negative."
+    assert caught.value.do == "Available views: listed, shares, negative."
     with pytest.raises(NotFoundError, match="needs a list of numbers, but this profile is a trace"):
         workspace.view(Place("training"), "listed", Params())
     for view in ("distributed", "diff"):

@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers.generated_kernels import COMPILED
 from tb_plugin.rules import compilation, graph_breaks, recompilation, slow_first_step, step_outliers
 from tb_plugin.rules._base import Detection, Rule, Scene
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.compiled.generated_kernels import read_name, split_operators
 from tests.builders import TraceBuilder, kernel, part, rows, trace
 from tests.conftest import SAMPLES, loaded, needs_shared, sample
@@ -174,7 +174,7 @@ def test_planted_breaks_and_recompilations_are_told() -> None:
     }  # fmt: skip
     assert again is not None and host_us(again.saving.least) == 60
     text = str(finding(again.notice).text)
-    assert "1 function was recompiled for 60" in text and "1 guard check failed" in text
+    assert "1 function was recompiled, which took 60" in text and "1 guard check failed" in text
     told = {each.rule.id for each in findings_of(table, None).all}
     assert {"graph_breaks", "recompilation", "compilation"} <= told
     assert "graph_breaks" in {each.rule.id for each in findings_of(table, ("0",)).all}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._savings import EVENTS
+from tb_plugin.rules._ordered_findings import EVENTS
 from tests.builders import TraceBuilder, kernel, part, trace
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"

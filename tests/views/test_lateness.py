@@ -93,7 +93,7 @@ def test_the_first_collective_of_a_recording_that_begins_later_is_nobodys_latene
     match = ints(0, 0, 1, 1, 2, 2, 2)
     start = ints(0, 3, 100, 10, 200, 210, 70)
     late = lateness_of(clocks, worker, match, np.zeros(7, np.int64), start, start + 50)
-    assert arrivals(late) == ["known"] * 2 + ["recording begins later"] * 2 + ["known"] * 3
+    assert arrivals(late) == ["known"] * 2 + ["recording starts later"] * 2 + ["known"] * 3
     assert sure_of(late, clocks, worker).lateness.tolist() == [True, True, False, False, True, False, True]
 
 
@@ -102,12 +102,12 @@ def test_it_begins_later_also_where_nobody_else_has_the_first_calls() -> None:
     clocks = clocks_with(ints(0, 140), ints(1, 1))
     start = ints(0, 100, 10, 200, 70)
     late = lateness_of(clocks, ints(0, 0, 1, 0, 1), ints(-1, 0, 0, 1, 1), np.zeros(5, np.int64), start, start + 40)
-    assert arrivals(late) == ["alone", *["recording begins later"] * 2, *["known"] * 2]
+    assert arrivals(late) == ["alone", *["recording starts later"] * 2, *["known"] * 2]
 
 
 def test_who_began_with_the_others_lost_its_first_call() -> None:
     """Worker 2 lacks the first collective. That its recording begins 2 later than another clocks right to 1 cannot tell."""
-    for begins, told in ((2, "known"), (3, "recording begins later")):
+    for begins, told in ((2, "known"), (3, "recording starts later")):
         clocks = clocks_with(ints(0, 0, begins), ints(1, 1, 1))
         start = ints(10, 13, 100, 100, 160 - begins)
         late = lateness_of(clocks, ints(0, 1, 0, 1, 2), ints(0, 0, 1, 1, 1), np.zeros(5, np.int64), start, start + 50)
@@ -167,7 +167,7 @@ def test_lateness_of_an_invented_job_is_the_planted_one(shape: dict[str, Any], s
     assert wrong.max() <= found.clocks.residual_ns.max()
     told = sure_of(late, found.clocks, found.worker).lateness[met]
     assert (np.abs(truth[told]) > 0).all()
-    assert Counter(arrivals(late))["recording begins later"] >= 7, "rank 6 began two steps later"
+    assert Counter(arrivals(late))["recording starts later"] >= 7, "rank 6 began two steps later"
 
 
 def test_who_is_told_to_come_last_came_last() -> None:
@@ -259,7 +259,7 @@ def test_a_worker_that_records_later_is_not_late_at_first() -> None:
     assert begins["rank0"] == begins["rank1"] == begins["rank2"] == 0
     assert begins["rank3"] > 10**7
     rows = table_of(parts, "collectives")
-    assert Counter(row["arrival"] for row in rows if row["worker"] == "rank3")["recording begins later"] == 1
+    assert Counter(row["arrival"] for row in rows if row["worker"] == "rank3")["recording starts later"] == 1
     assert all(row["lateness_ns"] is None for row in rows if row["arrival"] != "known")
     assert "recording_later" in rules_of(parts)
 
@@ -267,7 +267,7 @@ def test_a_worker_that_records_later_is_not_late_at_first() -> None:
 def test_partners_show_no_lateness_that_clocks_cannot_tell() -> None:
     parts = sample_parts("synthetic_groups")
     rows = table_of(parts, "collectives")
-    for arrival, known in (("known", True), ("recording begins later", False), ("alone", False)):
+    for arrival, known in (("known", True), ("recording starts later", False), ("alone", False)):
         row = next(row for row in rows if row["arrival"] == arrival)
         asked = (("of", row["worker"]), ("call", str(row["call"])))
         partners = table_of(parts, "partners", extra=asked)

@@ -11,7 +11,7 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import launching_threads
 from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import part
 from tests.formats.ascend.folders import (
     ALEXNET,

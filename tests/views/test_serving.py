@@ -17,7 +17,7 @@ from tb_plugin.analysis.served_steps import is_served, served_steps
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Scatter, View
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, analysis, kernel, model, part, rows, trace, whole_part
 from tests.synthetic import loaded
 

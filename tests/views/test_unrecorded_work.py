@@ -18,7 +18,7 @@ from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, View
-from tb_plugin.rules._savings import findings_of
+from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace, whole_part
 from tests.conftest import UNLIKE, loaded, needs_shared, sample

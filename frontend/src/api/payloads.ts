@@ -32,7 +32,7 @@ export interface Problem {
 /**
  * A directory with traces, or a distributed job with traces in several directories.
  *
- *     ``grouped_by`` explains why the directories are one job; it is empty for a single directory.
+ *     ``grouped_by`` explains why the directories belong to one job. It is empty for a single directory.
  */
 export interface RunInfo {
   grouped_by: string
@@ -49,7 +49,8 @@ export interface WorkerInfo {
 /**
  * One profile of a worker.
  *
- *     ``id`` is used in URLs ("1", "2", ... sorted by time). ``time_unix_ms`` is its wall-clock time, if known.
+ *     ``id`` is used in URLs: "1", "2", ... in order of time. ``time_unix_ms`` is the wall-clock time of the profile,
+ *     if known.
  */
 export interface SpanInfo {
   files: string[]
@@ -65,7 +66,7 @@ export interface SpanInfo {
   time_unix_ms: number | null
 }
 /**
- * A number with its definition.
+ * A number and its definition.
  */
 export interface Figure {
   metric: Metric
@@ -73,7 +74,7 @@ export interface Figure {
   value: number | string | boolean | null
 }
 /**
- * The meaning, unit and window of a number, as shown in tooltips.
+ * The definition of a number, as shown in tooltips.
  */
 export interface Metric {
   definition: string
@@ -96,7 +97,7 @@ export interface Metric {
   window: string
 }
 /**
- * A file or folder that is not a profile; ``reason`` says why.
+ * A file or folder that is not a profile. ``reason`` explains why.
  */
 export interface Skipped {
   path: string
@@ -129,7 +130,7 @@ export interface Profile {
   worker: string
 }
 /**
- * Whether a view applies to a profile. If not, why, and how to enable it.
+ * Whether a view applies to a profile. If not, the reason and how to enable the view.
  */
 export interface ViewInfo {
   available: boolean
@@ -141,7 +142,7 @@ export interface ViewInfo {
   why: string
 }
 /**
- * The recordings of the graphs that a trace replays.
+ * The captures of the CUDA graphs that a trace replays.
  */
 export interface CaptureInfo {
   beside: string[]
@@ -151,7 +152,7 @@ export interface CaptureInfo {
   problem: Problem | null
 }
 /**
- * Wall-clock time of a profile, used to align profiles of one process.
+ * Wall-clock time of a profile, used to align the profiles of one process.
  */
 export interface ClockInfo {
   length_ns: number
@@ -160,7 +161,8 @@ export interface ClockInfo {
 /**
  * Loading progress of a profile.
  *
- *     ``seconds`` is the time in the current stage; ``fraction`` is its progress 0..1, None if unknown.
+ *     ``seconds`` is the time since the current stage started. ``fraction`` is the progress of this stage, 0..1; None
+ *     = unknown.
  */
 export interface Loading {
   about: Figure[]
@@ -172,9 +174,9 @@ export interface Loading {
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
- * How the file was read.
+ * How many events of the file were loaded, repaired or dropped, and why.
  *
- *     ``records`` is the unit of the counts.
+ *     ``records`` is the unit of these numbers.
  */
 export interface ReadInfo {
   complete: boolean
@@ -194,7 +196,7 @@ export interface ReadInfo {
   text_bytes: number
 }
 /**
- * One kind of problem in a file (model/trace/report.py).
+ * One kind of problem in a file (see model/trace/report.py).
  */
 export interface IssueInfo {
   code: string
@@ -208,7 +210,8 @@ export interface IssueInfo {
 /**
  * A step that can be selected.
  *
- *     Its bounds include its device work. Separate host bounds are used for allocator events.
+ *     Start and end include the device work of the step. For allocator events, the host start and the host end are
+ *     used.
  */
 export interface StepInfo {
   end_ns: number
@@ -219,7 +222,7 @@ export interface StepInfo {
   start_ns: number
 }
 /**
- * The opened part of a trace that does not fit in memory.
+ * The window that is open, for a trace that does not fit in memory.
  *
  *     Times are nanoseconds since the start of the whole trace.
  */
@@ -237,7 +240,7 @@ export interface WindowInfo {
   trace_steps: number
 }
 /**
- * One page of rows, with one value per column key. ``totals`` are sums over all rows, unfiltered.
+ * One page of rows, with one value per column key. ``totals`` contains the sums over all rows, before filtering.
  */
 export interface Table {
   columns: Column[]
@@ -262,7 +265,7 @@ export interface Table {
   }
 }
 /**
- * A metric with display options.
+ * A column of a table: a metric and display options.
  */
 export interface Column {
   hidden: boolean
@@ -270,14 +273,14 @@ export interface Column {
   share: boolean
 }
 /**
- * The column that rows are sorted by.
+ * The column by which rows are sorted.
  */
 export interface Sort {
   descending: boolean
   key: string
 }
 /**
- * A view's payloads in display order. Tables have their first page only.
+ * The payloads of a view in display order. For a table, only the first page is included.
  */
 export interface View {
   coverage: CoverageInfo
@@ -303,7 +306,7 @@ export interface View {
   title: string
 }
 /**
- * The part of the file that the numbers cover.
+ * The part of the file to which the numbers apply.
  */
 export interface CoverageInfo {
   complete: boolean
@@ -314,9 +317,9 @@ export interface CoverageInfo {
   window_ns: number | null
 }
 /**
- * A total and its parts, which add up exactly because they are integers.
+ * A total and its slices. They are integers and add up exactly.
  *
- *     In a waterfall, the parts lead from ``start`` to ``start + total`` and may be negative.
+ *     In a waterfall, the slices may be negative. They lead from ``start`` to ``start + total``.
  */
 export interface Breakdown {
   kind: 'breakdown'
@@ -343,7 +346,7 @@ export interface Breakdown {
     | 'watts'
 }
 /**
- * One part of a total. ``category`` selects its colour.
+ * One slice of a total. ``category`` selects the colour.
  */
 export interface Slice {
   category: string
@@ -352,7 +355,7 @@ export interface Slice {
   value: number
 }
 /**
- * A link to a view with URL parameters.
+ * A link to a view, with URL parameters.
  */
 export interface Link {
   params: {
@@ -362,7 +365,9 @@ export interface Link {
   view: string
 }
 /**
- * Lines, stacked bars or areas over x. For bars, ``x`` has labels, otherwise numbers or bin edges.
+ * Lines, stacked bars or areas over x.
+ *
+ *     For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges.
  */
 export interface Series {
   kind: 'series'
@@ -375,7 +380,7 @@ export interface Series {
   x_metric: Metric
 }
 /**
- * One series of values. ``category`` selects its colour.
+ * One series of values. ``category`` selects the colour.
  */
 export interface Line {
   category: string
@@ -383,7 +388,7 @@ export interface Line {
   values: (number | null)[]
 }
 /**
- * Groups of dots over two axes. The table ``table`` of the view has the same numbers.
+ * Groups of dots over two axes. The table ``table`` of the view contains the same numbers.
  */
 export interface Scatter {
   groups: Dots[]
@@ -396,7 +401,7 @@ export interface Scatter {
   y_metric: Metric
 }
 /**
- * One group of dots. ``category`` selects colour and shape; ``label`` names each dot.
+ * One group of dots. ``category`` selects their colour and shape. ``label`` contains the name of each dot.
  */
 export interface Dots {
   category: string
@@ -406,7 +411,9 @@ export interface Dots {
   y: number[]
 }
 /**
- * Nodes in pre-order. ``parent[i]`` is an index (-1 = root); ``rows[i]`` has one value per column key.
+ * Nodes in pre-order.
+ *
+ *     ``parent[i]`` is the index of the parent of node i (-1 = root). ``rows[i]`` has one value per column key.
  */
 export interface Tree {
   columns: Column[]
@@ -422,7 +429,9 @@ export interface Tree {
   value_columns: string[]
 }
 /**
- * Findings, most important first. ``about`` is their subject: the training, the data, or the view's question.
+ * Findings, most important first.
+ *
+ *     ``about`` is their subject: the training, the data, or the question of the view.
  */
 export interface Notices {
   about: 'answer' | 'data' | 'training'
@@ -432,10 +441,10 @@ export interface Notices {
   title: string
 }
 /**
- * One finding.
+ * One finding or one notice about the data.
  *
- *     ``text``, ``why`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key.
- *     ``measure`` is the key of the figure that was compared with ``threshold``.
+ *     ``text``, ``why`` and ``todo`` are templates. ``{key}`` is replaced by the number with that metric key.
+ *     ``measure`` is the key of the number that was compared with ``threshold``.
  */
 export interface Notice {
   confidence: '' | 'high' | 'low' | 'medium'
@@ -463,10 +472,10 @@ export interface Reference {
   url: string
 }
 /**
- * Estimated time saved per step if the problem is fixed, in nanoseconds.
+ * Estimated time saved per step by the fix, in nanoseconds.
  *
- *     It is between ``low_ns`` and ``high_ns``. ``shared_ns`` of the upper bound is also part of other findings'
- *     savings. ``step_ns`` is the mean step time.
+ *     The saving is between ``low_ns`` and ``high_ns``. Savings of several findings overlap: ``shared_ns`` is the part
+ *     of ``high_ns`` that other findings include as well. ``step_ns`` is the mean step time.
  */
 export interface Saving {
   high_ns: number
@@ -475,7 +484,7 @@ export interface Saving {
   step_ns: number
 }
 /**
- * Named numbers about one subject.
+ * Numbers with names, about one subject.
  */
 export interface Figures {
   figures: Figure[]
@@ -503,14 +512,14 @@ export interface Timeline {
   tracks: TimelineTrack[]
 }
 /**
- * A level of detail. Events shorter than ``cell_ns`` that start in the same cell of a row are merged.
+ * A level of detail. Events shorter than ``cell_ns`` are merged if they start in the same cell of a row.
  */
 export interface TimelineLevel {
   cell_ns: number
   tile_ns: number
 }
 /**
- * One lane: a host thread, its Python calls, or a device stream.
+ * One lane: a host thread, the Python calls of a thread, or a device stream.
  */
 export interface TimelineTrack {
   events: number
@@ -521,11 +530,12 @@ export interface TimelineTrack {
   title: string
 }
 /**
- * Arrows and the events that they connect, as columns of equal length.
+ * Arrows and the events that they connect, as columns.
  *
- *     An event has a number (``event``), the index of its ``lane`` among all lanes of the trace, the ``row`` within
- *     the lane, and times. ``name`` and ``category`` are indices in ``names`` and ``categories``. An arrow leads
- *     ``from`` one index in the event columns ``to`` another; ``arrow`` is an index in ``kinds``.
+ *     Event columns: ``event`` is the event number. ``lane`` is an index in the lanes of the trace. ``row`` is the row
+ *     within the lane. ``name`` and ``category`` are indices in ``names`` and ``categories``.
+ *
+ *     Arrow columns: ``from`` and ``to`` are indices in the event columns. ``arrow`` is an index in ``kinds``.
  */
 export interface Flows {
   arrow: number[]
@@ -547,7 +557,7 @@ export interface Flows {
   total: number
 }
 /**
- * Counters in ``bins`` equal bins of ``[start_ns, end_ns)``.
+ * Counters in ``bins`` bins of equal length in ``[start_ns, end_ns)``.
  *
  *     Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next bin.
  */
@@ -562,9 +572,9 @@ export interface Counters {
   window_start_ns: number
 }
 /**
- * One quantity in equal time bins; null = unknown.
+ * One quantity in time bins of equal length; null = unknown.
  *
- *     ``low`` and ``high`` are the minimum and maximum in each bin; ``mean`` is weighted by time.
+ *     ``low`` and ``high`` are the minimum and maximum in each bin. ``mean`` is the time-weighted mean.
  */
 export interface Counter {
   device: string | null
@@ -582,12 +592,12 @@ export interface Counter {
 /**
  * A tile of the active-memory timeline: at most 512 columns and their blocks.
  *
- *     In the segment layer, segments replace blocks; a segment is allocated while it exists.
+ *     In the segment layer, segments replace blocks. A segment counts as allocated while it exists.
  *
- *     The x axis is either the state of the allocator history (state 0 is before the first event, state e + 1 after
- *     event e), or nanoseconds since the first event. Column i of tile t covers ``width`` units of the axis from ``(t
- *     * 512 + i) * width``. It shows the covered state with the most active bytes, or the previous state if it covers
- *     none. Blocks are in stacking order, lowest first.
+ *     The unit of the x axis is either nanoseconds since the first event, or states of the allocator history. State 0
+ *     is before the first event, and state e + 1 is after event e. Column i of tile t starts at ``(t * 512 + i) *
+ *     width`` and is ``width`` units wide. A column shows the state with the most active bytes among its states. A
+ *     column without any state shows the previous state. Blocks are in stacking order, lowest first.
  */
 export interface Bands {
   active_bytes: number[]
@@ -624,16 +634,18 @@ export interface Bands {
   width: number
 }
 /**
- * Peak memory of a private pool on one stream. The blocks of the pool are drawn inside it.
+ * Peak memory of a private pool on one stream. The blocks of this pool are drawn inside the envelope.
  */
 export interface BandsEnvelope {
   height_bytes: number[]
   name: string
 }
 /**
- * Segments (``row_*``, sorted by address) and their used parts (``piece_*``); the rest is free.
+ * Segments (``row_*``, in order of address) and their used parts (``piece_*``). All other memory in a segment
+ *     is free.
  *
- *     If there are too many blocks, adjacent blocks of one kind smaller than ``cell_bytes`` are merged.
+ *     If there are too many blocks, adjacent blocks are merged if they have the same kind and are smaller than
+ *     ``cell_bytes``.
  */
 export interface MemoryMap {
   cell_bytes: number
@@ -660,7 +672,7 @@ export interface MemoryMap {
   row_used_bytes: number[]
 }
 /**
- * The segments of one stream and pool. A block fits only into free memory of its own group.
+ * The segments of one stream and pool. A block fits only into free memory of its own stream and pool.
  */
 export interface MapGroup {
   allocated_bytes: number
@@ -671,9 +683,9 @@ export interface MapGroup {
   stream: string
 }
 /**
- * Tensors in a range of memory and time, sorted by time of creation.
+ * Tensors in a range of addresses and time, in order of creation.
  *
- *     Addresses are mapped to an axis without large gaps: memory regions follow each other, separated by a strip.
+ *     The address axis has no large gaps: each memory region starts shortly after the end of the previous region.
  */
 export interface MemoryFlowMap {
   cell_column: number[]
@@ -709,9 +721,9 @@ export interface MemoryFlowMap {
   title: string
 }
 /**
- * A heat map. ``values`` holds one number per row and column, row by row.
+ * A heat map. ``values`` contains one number per cell, row by row.
  *
- *     If there are too many steps, each column covers ``merged`` steps and shows their maximum.
+ *     If there are too many steps, each column shows the maximum over ``merged`` steps.
  */
 export interface Heat {
   category: string
@@ -732,7 +744,7 @@ export interface Heat {
   x_metric: Metric
 }
 /**
- * A grouping of the rows of a heat map.
+ * A way to group the rows of a heat map.
  */
 export interface Grouping {
   groups: string[]

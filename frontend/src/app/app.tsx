@@ -22,7 +22,7 @@ import {
 } from '../lib/profiles'
 import { pageOfView } from '../pages'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
+import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/urlState'
 import { Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
@@ -30,10 +30,10 @@ import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
 import { Boundary } from './boundary'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
-import { HelpModal } from './help'
 import { Nav } from './nav'
 import { QualityDrawer } from './quality'
 import { useScheme } from './scheme'
+import { HelpModal } from './shortcutList'
 import { useShortcuts } from './shortcuts'
 import { theme } from './theme'
 import { TopBar } from './topbar'
@@ -178,8 +178,8 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
     <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
     {counted(read.events_loaded, 'event')} {read.events_loaded === 1 ? 'was' : 'were'} read; the rest is missing
-    {model === 'trace' && read.cut_files.length === 0 && ', often the device work, so devices may look idle'}. Findings
-    that need the missing part are skipped.{' '}
+    {model === 'trace' && read.cut_files.length === 0 && ', often the device work. Devices may therefore look idle'}.
+    Findings that need the missing part are skipped.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
       About this {modelNoun(model)}
     </button>

@@ -2,7 +2,7 @@
 import { Popover, Tooltip } from '@mantine/core'
 import { Fragment, type ReactNode } from 'react'
 import type { ViewInfo } from '../api/payloads'
-import { openView } from '../state/route'
+import { openView } from '../state/urlState'
 import { NavIcon } from '../widgets/icons'
 import basicsCss from '../widgets/basics.module.css'
 import css from './nav.module.css'

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'react'
 import type { Profile } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
-import { openView, readRoute, setRoute } from '../state/route'
+import { openView, readRoute, setRoute } from '../state/urlState'
 import { inOrder } from './nav'
 
 function stepBy(profile: Profile, by: number): void {

@@ -192,7 +192,7 @@ export abstract class TileCache<Raw, Kept> {
     for (const tile of tiles) this.under.add(textOf(tile))
     try {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
-      if (found.length === 0) throw new Error('The server sent no tiles.')
+      if (found.length === 0) throw new Error('The server sent no timeline data.')
       for (const [i, raw] of found.entries()) this.keep(tiles[i], raw)
       // Still pending while it waits after another request's failure.
       if (this.paused === undefined) this.events.onProblem(null)

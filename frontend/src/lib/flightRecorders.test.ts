@@ -11,6 +11,6 @@ test('one sentence says what flight recorders tell beside the traces', () => {
   )
   expect(said(row('rank0', 7, 0), row('rank1', 4, 3))).toContain('rank1 made no more calls while other ranks continued')
   expect(said(row('rank0', 7, 1), row('rank1', 4, 3))).toContain('rank0 and 1 other made no more calls')
-  expect(said(row('rank0', 0, 0))).toContain('1 rank are available: their call numbers match no call in the traces')
+  expect(said(row('rank0', 0, 0))).toContain('1 rank are available: none of their calls is in the traces')
   expect(recordersText({ rows: [row('rank0', 1, 0)], matched_rows: 300 })).toContain('1 rank and more')
 })

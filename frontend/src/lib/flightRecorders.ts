@@ -13,7 +13,7 @@ export function recordersText({ rows, matched_rows }: Pick<Table, 'rows' | 'matc
     const named = others.length === 0 ? first : `${first} and ${counted(others.length, 'other')}`
     return `${here}${named} made no more calls while other ranks continued (see the findings).`
   }
-  if (met === 0) return `${here}their call numbers match no call in the traces.`
+  if (met === 0) return `${here}none of their calls is in the traces (compared by call number).`
   return (
     `${here}no rank stopped early. ` +
     `${counted(met, 'call')} also appear in the traces (column "Also in traces" of the table Flight recorders).`

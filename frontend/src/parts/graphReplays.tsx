@@ -1,6 +1,6 @@
 // Replayed device time, and how it is attributed.
 import type { View } from '../api/payloads'
-import { openView } from '../state/route'
+import { openView } from '../state/urlState'
 import { Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'

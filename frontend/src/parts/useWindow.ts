@@ -3,7 +3,7 @@ import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Move } from '../canvas/timeline/input'
 import type { Range } from '../canvas/timeline/model'
 import { setCurrent } from '../state/current'
-import { setRoute, stepBack, useRoute } from '../state/route'
+import { setRoute, stepBack, useRoute } from '../state/urlState'
 
 /** The URL follows when the window rests so long. */
 const REST_MS = 160

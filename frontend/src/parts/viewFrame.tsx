@@ -3,7 +3,7 @@ import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { View } from '../api/payloads'
 import type { Resource } from '../state/data'
-import { setRoute } from '../state/route'
+import { setRoute } from '../state/urlState'
 import { ProblemPanel } from '../widgets/problem'
 import css from './viewFrame.module.css'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { MOST, NOTE_LENGTH, readBookmarks, writeBookmarks } from './bookmarks'
-import { mergeHash, readHash } from './hash'
+import { mergeHash, readHash } from './tensorboardHash'
 
 const through = (text: string) => readHash(mergeHash('', { bookmarks: text })).bookmarks
 

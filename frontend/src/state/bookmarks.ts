@@ -1,5 +1,5 @@
 // Bookmarks with notes, stored in the URL.
-import { joinList, splitList } from './hash'
+import { joinList, splitList } from './tensorboardHash'
 
 export interface Bookmark {
   time: number

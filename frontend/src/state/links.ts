@@ -1,9 +1,9 @@
 // Links that open a view with a state.
 import type { Link } from '../api/payloads'
 import { eventWindow } from '../lib/eventWindow'
-import { joinList, splitList, type Values } from './hash'
-import { defaultView, lastStateOf, openView, readRoute, setRoute } from './route'
 import { decodeHit, encodeHit, rowState } from './rowHighlight'
+import { joinList, splitList, type Values } from './tensorboardHash'
+import { defaultView, lastStateOf, openView, readRoute, setRoute } from './urlState'
 
 export function followLink(link: Link): void {
   const route = readRoute()

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { mergeHash, readHash } from './hash'
 import { decodeHit, encodeHit, hitTitle, rowState, tableOf } from './rowHighlight'
+import { mergeHash, readHash } from './tensorboardHash'
 
 /** Through the address bar and back. */
 const through = (where: string[]) => decodeHit(readHash(mergeHash('', { hit: encodeHit(where) })).hit)

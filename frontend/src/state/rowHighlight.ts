@@ -1,6 +1,6 @@
 // Timeline highlights of a table row.
 import { rowId } from '../lib/tableRows'
-import { joinList, splitList, type Values } from './hash'
+import { joinList, splitList, type Values } from './tensorboardHash'
 
 /** Columns that the events view filters by. */
 const COLUMNS = [

@@ -15,7 +15,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def called_of(trace: TraceTable, row: Int64) -> Called:
-    """Returns the calls of compiled code in the trace (as rows) and in graph captures."""
+    """Returns the calls of compiled code, both in the trace (as rows) and in graph captures."""
     scopes = origins_of(trace).scopes
     bears = np.zeros(0, np.bool_)
     if len(scopes):

@@ -26,17 +26,18 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Compilations(msgspec.Struct, frozen=True, eq=False):
-    """Time ranges during which a thread compiles, sorted by time; outermost ranges only."""
+@dataclass(frozen=True, eq=False)
+class Compilations:
+    """Time ranges in which a thread compiles, sorted by time. Nested compilations are excluded."""
 
     row: Int64
     region: Int32
-    """Index of the compiled region in ``names`` (-1 = unknown)."""
+    """Index into ``names`` of the compiled region (-1 = unknown)."""
     names: tuple[str, ...]
-    """Region names: the number of the function and of the compilation, as in ``3/0``."""
+    """Names of regions, such as ``3/0``: the number of the function and the number of its compilation."""
 
     def repeats(self) -> Bool:
-        """Returns, for each name, whether the function was compiled before."""
+        """Returns, for each name, whether its function was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
@@ -45,19 +46,18 @@ class Guards(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     region: Int32
-    """Index of the compiled call that followed the check (-1 = none)."""
+    """Index of the compiled call that followed the guard check (-1 = none)."""
     compilation: Int32
-    """Index of the compilation that followed because no compiled code matched (-1 = none)."""
+    """Index of the compilation that followed the guard check because no compiled code matched (-1 = none)."""
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
-    """Returns the time ranges of host rows."""
     return Spans(trace.track[row], trace.start_ns[row], trace.ends(row))
 
 
 @cached_by_argument
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns all compilations in a trace, regardless of the selected steps."""
+    """Returns all compilations in the trace. Step selection has no effect."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -85,7 +85,7 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
 
 @cached_by_argument
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns all guard checks in a trace, regardless of the selected steps."""
+    """Returns all guard checks in the trace. Step selection has no effect."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -113,7 +113,9 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @cached_by_argument
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns, for each compiled call, whether it is cold: it compiles, or is the first call after compilation."""
+    """Returns whether each compiled call is cold, because it compiles code or is the first call of newly compiled
+    code.
+    """
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
@@ -136,7 +138,7 @@ def cold_calls(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def first_calls(trace: TraceTable) -> Int64:
-    """Returns the index of the first call of the compiled region after each compilation (-1 = unknown)."""
+    """Returns, for each compilation, the index of the first call of the region that it compiled (-1 = unknown)."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     names = np.array([trace.strings.find(REGION + name) for name in compiled.names], np.int64)
     name = np.append(names, MISSING)[compiled.region]
@@ -151,16 +153,16 @@ def first_calls(trace: TraceTable) -> Int64:
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
-    """Returns, for each host row, whether it is inside a backward operator."""
+    """Returns whether each host row is inside a backward operator."""
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found
 
 
 @cached_by_argument
 def wrapper_times(trace: TraceTable) -> Int64:
-    """Returns the wrapper overhead of each compiled call, in nanoseconds.
+    """Returns the wrapper overhead of each compiled call.
 
-    It excludes graphs, operators, nested compiled calls, guard checks and compilation.
+    This is the time outside of graphs, operators, nested compiled calls, guard checks and compilation.
     """
     regions = regions_of(trace)
     row = regions.row
@@ -175,7 +177,9 @@ def wrapper_times(trace: TraceTable) -> Int64:
 
 
 def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the ranges of wrapper overhead in these compiled calls, including their nested calls."""
+    """Returns the time ranges in which wrapper overhead occurs in these compiled calls and in compiled calls nested
+    in them.
+    """
     row = regions_of(trace).row[call]
     found = EMPTY
     for track in np.unique(trace.track[row]).tolist():
@@ -185,7 +189,9 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Time ranges during which a thread runs callees of compiled code, guard checks or compilation."""
+    """Returns the time ranges in which a thread runs anything in compiled calls that is not wrapper overhead, such
+    as operators or guard checks.
+    """
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))
@@ -193,7 +199,9 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 
 @cached_by_argument
 def _busy(trace: TraceTable) -> Int64:
-    """Rows of operators and graphs, excluding compiled code itself and the layers between it and its graphs."""
+    """Returns the rows of operators and graphs, excluding compiled calls and the layers between a compiled call and
+    its graphs.
+    """
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)

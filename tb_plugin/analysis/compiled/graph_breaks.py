@@ -27,21 +27,21 @@ class Breaks(msgspec.Struct, frozen=True, eq=False):
 
     call: Int64
     function: Int64
-    """Number of the graph break in the program. Calls with the same pair of functions before and after share it."""
+    """Number of the graph break. Breaks between the same two functions have the same number."""
     cost_ns: Int64
-    """Time of the guard checks before the call and of its wrapper overhead."""
+    """Time of the guard checks before the call, plus the call's wrapper overhead."""
 
     def __len__(self) -> int:
         return len(self.call)
 
 
 def number_of(trace: TraceTable, name: int) -> str:
-    """Returns the number of the compiled region whose name has this string id."""
+    """Returns the number in the name of a compiled region, such as ``3/0``. ``name`` is a string id."""
     return trace.strings[name].removeprefix(REGION)
 
 
 def functions_of(trace: TraceTable) -> Int64:
-    """Returns a number for the function of each compiled call, equal for all its compilations."""
+    """Returns a function number for each compiled call. All compilations of a function have the same number."""
     names = trace.name[regions_of(trace).row]
     distinct, inverse = np.unique(names, return_inverse=True)
     functions = [number_of(trace, int(name)).partition("/")[0] for name in distinct]
@@ -50,16 +50,16 @@ def functions_of(trace: TraceTable) -> Int64:
 
 
 def guard_times(trace: TraceTable) -> Int64:
-    """Returns the time of the guard checks before each compiled call, in nanoseconds."""
+    """Returns the duration of the guard checks before each compiled call."""
     guards, call = guards_of(trace), checked_for(trace)
     led = np.flatnonzero(call != MISSING)
     return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
 
 
 def checked_for(trace: TraceTable) -> Int64:
-    """Returns the index of the compiled call after each guard check (-1 = none).
+    """Returns the index of the compiled call that follows each guard check (-1 = none).
 
-    If the check led to a compilation, this is the first call of the newly compiled code.
+    If the check leads to a compilation, this is the first call of the newly compiled code.
     """
     guards = guards_of(trace)
     first_call = np.append(first_calls(trace), MISSING)[guards.compilation]
@@ -68,7 +68,7 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns all graph breaks in a trace, regardless of the selected steps."""
+    """Returns all graph breaks in the trace. Step selection has no effect."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])
@@ -78,7 +78,7 @@ def breaks_of(trace: TraceTable) -> Breaks:
 def place_of(trace: TraceTable, code: int) -> str | None:
     """Returns the source location of a graph break as ``path(line): function``; None if unknown.
 
-    ``code`` is the string id of the function that resumes after the break.
+    ``code`` is the string id of the function that resumes after the graph break.
     """
     pattern = trace.recorder.compiled.resumed
     match = re.search(pattern, trace.strings[code]) if pattern and code != MISSING else None
@@ -86,7 +86,9 @@ def place_of(trace: TraceTable, code: int) -> str | None:
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the ranges of guard checks and wrapper overhead of these compiled calls, including nested calls."""
+    """Returns the time ranges in which guard checks and wrapper overhead occur in these compiled calls and in
+    compiled calls nested in them.
+    """
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]
     return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

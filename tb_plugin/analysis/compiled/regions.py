@@ -1,7 +1,7 @@
 """Calls of compiled code, with their graphs and origins.
 
-The first Python call inside a region is the compiled function. A compiled wrapper is counted as a call of the
-module that it wraps.
+The first Python call inside a region is the compiled function. A call of a compiled wrapper counts as a call of the
+wrapped module.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Regions(msgspec.Struct, frozen=True, eq=False):
-    """Calls of compiled code sorted by time. Names are string ids; -1 = none.
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Calls of compiled code, sorted by time.
 
-    ``parent`` is the index of the enclosing compiled call.
+    ``parent`` is the index of the enclosing compiled call. Names are string ids; -1 = none.
     """
 
     row: Int64
     parent: Int32
     code: Int32
-    """Name of the first Python call inside: the compiled function."""
+    """Name of the compiled function, which is the first Python call inside the call."""
     graph: Int32
-    """Name of the first graph that the call runs directly."""
+    """Name of the first graph that the call itself runs."""
     backward: Int32
-    """Name of the first graph that runs in the backward pass of the call's operators."""
+    """Name of the first graph that runs in the backward pass of operators in the call."""
 
 
 @cached_by_argument
@@ -51,7 +52,7 @@ def has_regions(trace: TraceTable) -> bool:
 
 @cached_by_argument
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns all compiled calls in a trace, regardless of the selected steps."""
+    """Returns all compiled calls in the trace. Step selection has no effect."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
@@ -80,7 +81,10 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Mask of the host ranges whose name fits. Their event kind differs between profiler versions."""
+    """Returns a mask of the host ranges whose name satisfies ``fits``.
+
+    Their event kind depends on the profiler version.
+    """
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 
@@ -93,10 +97,10 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns the index of the wrapper that directly encloses each module call (-1 = none).
+    """Returns the index of the compiled wrapper that directly encloses each module call (-1 = none).
 
-    ``row`` is sorted by time; ``parent`` contains indices into it. A wrapper calls its module before any compiled
-    code starts.
+    ``row`` is sorted by time, and ``parent`` contains indices into ``row``. If compiled code starts between a
+    wrapper and a module call, the wrapper does not wrap this call.
     """
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)

@@ -9,7 +9,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "count",
         {
-            "reserved_cycles": ("Release cycles", "Falls of reserved memory that were followed by a rise."),
+            "reserved_cycles": ("Release cycles", "Drops of reserved memory followed by a rise."),
         },
     ),
     define(
@@ -25,7 +25,7 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "ns",
         {
-            "driver_memory_ns": ("Driver calls", "Host time in driver memory calls, without set-up."),
+            "driver_memory_ns": ("Driver calls", "Host time in driver memory calls, excluding set-up."),
         },
     ),
     define(

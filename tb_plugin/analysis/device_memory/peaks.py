@@ -14,24 +14,23 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Peak(msgspec.Struct, frozen=True):
-    """A memory peak."""
-
+@dataclass(frozen=True)
+class Peak:
     at: int
-    """Index of the allocator event that led to the peak; -1 if the peak is before the first event."""
+    """Index of the allocator event that caused the peak; -1 if the peak was reached before the first event."""
     time_ns: int
     value: int
     from_before: bool
-    """Whether the window, or one of its steps, already starts at the peak level."""
+    """Whether memory is already at the peak level when the window or one of its steps starts."""
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the peak of allocated memory; the earliest one if several are equal."""
+    """Returns the peak of allocated memory. If several peaks are equal, returns the earliest."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
 def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
-    """Returns the peak of allocated memory without the blocks that the mask ``some`` selects."""
+    """Returns the peak that allocated memory would have without the blocks in the mask ``some``."""
     blocks = device.blocks
     change = np.zeros(len(device.record) + 1, np.int64)
     np.add.at(change, blocks.begin[some], blocks.bytes[some])
@@ -41,13 +40,13 @@ def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
-    """Returns the peak of reserved memory, the earliest one if several are equal; None if not recorded."""
+    """Returns the peak of reserved memory, None if not recorded. If several peaks are equal, returns the earliest."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
 def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
-    """``values`` has one entry per event, and a last entry for the time before the first event."""
+    """``values`` has one entry per event. The last entry is for the time before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
     # If a part starts at the peak level, report the event before it, because that event has an operator.

@@ -19,36 +19,39 @@ Bool = npt.NDArray[np.bool_]
 class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks of one device, sorted by first event.
 
-    All columns are indices into the device's events; -1 = none.
+    The columns contain indices into the device's events; -1 = none.
     """
 
     allocation: Int64
     release: Int64
     bytes: Int64
     begin: Int64
-    """The allocation. If it is missing, the previous event at the address; the block starts after it."""
+    """Allocation of the block. If it is missing, the previous event at the same address; the block starts later."""
     end: Int64
-    """The release. If it is missing, the next event at the address; the block ends before it."""
+    """Release of the block. If it is missing, the next event at the same address; the block ends earlier."""
     paired: Bool
-    """Whether the events at the address are consistent; False without an address or if an event is missing."""
+    """Whether the events at this address fit together. False if there is no address or an event is missing."""
 
     def live(self, at: int) -> Bool:
-        """Returns, for each block, whether it is allocated after event ``at``, as far as known.
-
-        -1 = before the first event.
-        """
+        """Returns whether each block is allocated after event ``at``, as far as known. -1 = before the first event."""
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
     def live_at(self, at: int) -> Bool:
-        """Returns, for each block, whether its allocation is recorded and it is allocated after event ``at``."""
+        """Returns whether each block is certainly allocated after event ``at``, which requires a recorded
+        allocation.
+        """
         # A block without an address may have been released, so it is not listed.
         told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
         return told
 
 
-class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Allocator events of one device, sorted by time. ``record`` contains their indices in ``trace.memory``."""
+@dataclass(frozen=True, eq=False)
+class Device:
+    """Allocator events of one device, sorted by time.
+
+    ``record`` contains the index of each event in ``trace.memory``.
+    """
 
     name: str
     is_host: bool
@@ -58,18 +61,17 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     time_ns: Int64
     bytes: Int64
     allocated: Int64
-    """Bytes allocated after each event. Without recorded totals, the change since the first event."""
+    """Bytes allocated after each event. If totals are not recorded, the change since the first event."""
     reserved: Int64
     """Bytes reserved after each event (-1 = not recorded)."""
     has_totals: bool
     has_addresses: bool
     address: Int64
     allocator: str = ""
-    """Name of the allocator in the profile; empty for PyTorch's own."""
+    """Name of the allocator in the profile; empty for PyTorch's allocator."""
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Returns the memory blocks of the device."""
         return pair(self.address, self.bytes)
 
     @property
@@ -86,14 +88,16 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
-        """Returns the bytes allocated after event ``at`` (-1: before the first event)."""
+        """Returns the bytes allocated after event ``at``. -1 = before the first event."""
         return int(self.allocated[at]) if at >= 0 else self.before
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the name of a device in the trace, or else its name in ``torch.device``.
+    """Returns the trace's name of a device. If the trace has none, returns the name in the format of
+    ``torch.device``.
 
-    ``kind`` is PyTorch's device type number. Devices of the private-use type take the vendor's name (``npu:0``).
+    ``kind`` is PyTorch's number of the device type. Devices of the private-use type get the vendor's name
+    (``npu:0``).
     """
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
     own = [device.id for device in meant if device.has_name]
@@ -102,15 +106,18 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 
 
 def devices_of(trace: TraceTable) -> list[Device]:
-    """Returns the devices of PyTorch's allocator: accelerators by type and number, then the host."""
+    """Returns the devices that use PyTorch's allocator.
+
+    Accelerators come first, by type and number. The host is last.
+    """
     return [device for device in allocators_of(trace) if not device.allocator]
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns one entry per device and allocator.
+    """Returns one entry for each device and allocator.
 
-    PyTorch's allocator comes first: accelerators by type and number, then the host. Other allocators follow by
-    name.
+    Devices with PyTorch's allocator come first: accelerators by type and number, then the host. Other allocators
+    follow, sorted by name.
     """
     memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
@@ -151,7 +158,7 @@ def _has_address(address: Int64) -> Bool:
 
 
 def pair(address: Int64, size: Int64) -> Blocks:
-    """Matches releases to earlier allocations at the same address. Unmatched events become blocks of their own."""
+    """Matches each release to the last allocation at the same address. An unmatched event becomes a separate block."""
     rows = np.flatnonzero(size)
     order = rows[np.argsort(address[rows], kind="stable")]
     known, grew = _has_address(address[order]), size[order] > 0
@@ -175,7 +182,7 @@ def pair(address: Int64, size: Int64) -> Blocks:
 
 
 def memory_of(trace: TraceTable, device: Device) -> int | None:
-    """Returns the memory size of the device in bytes; None for the host or if unknown."""
+    """Returns the memory size of a device in bytes. None for the host, or if the size is unknown."""
     if device.is_host:
         return None
     return next((known.memory_bytes for known in trace.devices if known.ordinal == device.number), None) or None

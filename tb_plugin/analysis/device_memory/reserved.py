@@ -29,20 +29,21 @@ MIN_CYCLE_SHARE = 0.01
 MIN_UNUSED_SHARE = 0.5
 
 
-class Swings(msgspec.Struct, frozen=True, eq=False):
-    """Drops and rises of reserved memory. Indices refer to the device's events."""
+@dataclass(frozen=True, eq=False)
+class Swings:
+    """Drops and rises of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
 
     peak_bytes: int
     count: int
     returned_bytes: int
     first: int
-    """Event of the first drop."""
+    """Event with the first drop."""
     rises: Int64
-    """Event of the first rise after each drop."""
+    """For each drop, the event with the first rise after it."""
 
 
 def swings_of(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns the drops and rises of reserved memory; None if they are rare or small."""
+    """Returns the drops and rises of reserved memory, None if they are too few or too small."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
@@ -60,9 +61,9 @@ def swings_of(device: Device, window: MemoryRange) -> Swings | None:
 def swings_notice(
     trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
 ) -> Notice:
-    """Returns the finding on reserved memory that drops and rises.
+    """Returns the finding that reserved memory drops and rises repeatedly.
 
-    ``asks`` is a sentence on the largest request after a drop; ``who`` contains its figures.
+    ``asks`` is a sentence about the largest request after a drop. ``who`` contains the numbers in this sentence.
     """
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
@@ -106,7 +107,7 @@ def swings_notice(
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
     """Returns the device's memory size and the bytes that were never reserved; None if unknown.
 
-    None for other allocators than PyTorch's, because they share the device.
+    Only PyTorch's allocator is supported, because other allocators share the device with it.
     """
     if device.allocator:
         return None
@@ -117,7 +118,7 @@ def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int
 
 
 def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
-    """Returns the finding that much memory of the device was never reserved; None if little was."""
+    """Returns the finding that much device memory was never reserved; None if little memory remained."""
     found = room_of(trace, device, window)
     if found is None or found[1] < MIN_UNUSED_SHARE * found[0]:
         return None

@@ -16,17 +16,18 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class MemoryRange(msgspec.Struct, frozen=True, eq=False):
-    """A window of time. ``parts`` covers all of it, or only the selected steps."""
+@dataclass(frozen=True, eq=False)
+class MemoryRange:
+    """A requested time window. ``parts`` contains the entire window, or the selected steps."""
 
     start_ns: int
     end_ns: int
     parts: Ranges
     is_end_recorded: bool = True
-    """Whether events after the end were loaded; False for a trace opened as a window."""
+    """Whether later events are loaded too. False for a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
-        """Returns, for each time, whether it is in one of the ``parts``."""
+        """Returns whether each time is in one of the ``parts``."""
         return contains(self.parts, times)
 
     @property
@@ -36,7 +37,7 @@ class MemoryRange(msgspec.Struct, frozen=True, eq=False):
 
 
 def window_of(trace: TraceTable, params: Params) -> MemoryRange:
-    """Returns the requested window. Raises BadRequest if it ends before it starts."""
+    """Returns the requested time window. Raises BadRequest if it ends before it starts."""
     times = np.concatenate((trace.memory.time_ns, trace.totals.time_ns))
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))

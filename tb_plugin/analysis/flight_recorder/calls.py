@@ -29,7 +29,7 @@ _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "ca
 
 @cached_by_argument
 def calls_of(flight: Flight) -> pa.Table:
-    """Returns one row per call in the order of the records, with metric keys as columns."""
+    """Returns one row per call, in the order of the records. Columns are named by metric keys."""
     records = flight.records
     origin = flight.origin_ns
     name = _dictionary(records["name"])
@@ -71,7 +71,7 @@ def calls_of(flight: Flight) -> pa.Table:
 
 
 def calls_frame(flight: Flight) -> Frame:
-    """Returns the table of all calls, last call first, because a hanging rank hangs in its last call."""
+    """Returns the table of all calls, last call first. A hanging rank hangs in its last call."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
     all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
@@ -88,7 +88,7 @@ def calls_frame(flight: Flight) -> Frame:
 
 
 def groups_frame(flight: Flight) -> Frame:
-    """Returns the table of process groups, with the rank's progress in each."""
+    """Returns the table of process groups, with the progress of the rank in each."""
     data, groups = calls_of(flight), _groups(flight)
     sequence = pc.fill_null(data["sequence"], -1).to_numpy()
     done = pc.fill_null(data["call_finished"], False).to_numpy()
@@ -121,14 +121,14 @@ def groups_frame(flight: Flight) -> Frame:
 
 
 def _known_by(records: pa.Table) -> pa.Array:
-    """Reason why each call counts as finished; null for unfinished calls."""
+    """Why each call counts as finished; null if it is unfinished."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
     texts = pc.if_else(records["retired"], "removed by the recorder", "later call completed").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 
 def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int, ...]]:
-    """Returns the ranks of each process group that has calls, by (name, description); empty if unknown."""
+    """Returns the ranks of each process group that has calls, keyed by (name, description); empty if unknown."""
     first = pa.array(_groups(flight).first)
     columns = (calls_of(flight)[key].take(first).to_pylist() for key in ("group", "group_description"))
     by_name = {each.name: each.ranks for each in flight.groups}
@@ -150,7 +150,7 @@ def _groups(flight: Flight) -> Groups:
 
 
 def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
-    """Returns ranks as text with ranges, such as ``0-3, 6``; at most ``most`` ranges."""
+    """Returns ranks as text with ranges, such as ``0-3, 6``. It has at most ``most`` ranges."""
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if runs and rank == runs[-1][1] + 1:
@@ -162,7 +162,9 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
-    """Returns the group column if it is redundant because the descriptions identify all groups."""
+    """Returns ``("group",)`` if group descriptions identify all groups, so that their names are redundant; else
+    ``()``.
+    """
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
     is_unique = (
@@ -172,13 +174,13 @@ def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
 
 
 def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
-    """Returns the columns of a table of calls, groups or ranks. Empty columns are hidden."""
+    """Returns the columns of a table of calls, groups or ranks. Columns without values are hidden."""
     empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
     return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
 
 
 def group_text(call: Mapping[str, object]) -> str:
-    """Returns the description of a call's process group, or else its name."""
+    """Returns the description of a call's process group; if it has none, its name."""
     description = call["group_description"]
     return str(call["group"] or "") if description in _NO_DESCRIPTION else str(description)
 

@@ -8,6 +8,6 @@ from tb_plugin.payloads import Notice, Notices
 
 
 def answer_notices(notices: Sequence[Notice]) -> Notices:
-    """Returns the notices of a page as its answer. A hang also becomes a finding, for reports and gates."""
+    """Returns the notices that form the headline of a page. A hang also becomes a finding, for reports and gates."""
     is_finding = any(notice.severity != "info" for notice in notices)
     return Notices("answer", "Answer", "training" if is_finding else "answer", list(notices))

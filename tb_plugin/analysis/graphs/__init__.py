@@ -1,5 +1,5 @@
 """Replays of captured graphs: their device work and operators.
 
-A replay runs no operators. Its operators, modules, shapes and stacks come from the graph's capture. ``Way`` lists
-how they are found.
+A replay runs no operators. The operators, modules, shapes and stacks of its work come from the capture of the
+graph. ``Way`` describes how they are found.
 """

@@ -17,9 +17,9 @@ Bool = npt.NDArray[np.bool_]
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns, for each row, the innermost enclosing scope of these kinds in its capture.
+    """Returns, for each row, the innermost scope of these kinds that encloses it in its capture.
 
-    The scope is an index into the scopes of ``origins_of`` (-1 = none, or not replayed).
+    The result is an index into the scopes of ``origins_of``. -1 = none, or the row is not replayed work.
     """
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
@@ -29,7 +29,10 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 
 
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
-    """Returns the operator name (string id) of each device row: from the capture, or else the launching operator."""
+    """Returns the operator name of each device row, as a string id.
+
+    For replayed work, this is the captured operator; for other work, the operator that launched it.
+    """
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -39,13 +42,13 @@ def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
 
 
 def has_operator(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns, for each device row, whether it has an operator, from its launch or its capture."""
+    """Returns, for each device row, whether its launch or its capture is inside an operator."""
     found: Bool = (trace.operator[rows] != MISSING) | (scopes_behind(trace, rows, EventKind.OPERATOR) != MISSING)
     return found
 
 
 def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns, for each device row, whether its operator can use matrix units, judged by name."""
+    """Returns, for each device row, whether its operator can use matrix units. The operator name decides."""
     found: Bool = np.append(trace.matrix_eligible, False)[trace.operator[rows]]
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -55,11 +58,11 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
 
 
 def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
-    """Returns the scope that each device row is attributed to (-1 = none), and whether it is backward work of that
-    scope.
+    """Returns the scope to which the time of each device row is added (-1 = none).
 
-    Backward work is attributed to the scope of its forward operator. Work inside a scope selected by ``bears``
-    stays with that scope, even in the backward pass.
+    For backward work, this is the scope of the forward operator. But if a backward scope selected by ``bears``
+    encloses the work, the work's own scope is returned. The second result marks work that was moved to a forward
+    operator.
     """
     origins = origins_of(trace)
     behind = origins.at(work)

@@ -26,7 +26,10 @@ REPLAYED = define(
     CHOSEN,
     "count",
     {
-        "replayed_calls": ("Calls in replays", "Captured calls with device work, times the replays of their graph."),
+        "replayed_calls": (
+            "Calls in replays",
+            "Captured calls with device work, multiplied by replays of their graph.",
+        ),
     },
 )
 
@@ -52,7 +55,7 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
-    """Returns replayed device time by way of matching; None if nothing was matched."""
+    """Returns the device time of replays by ``Way``; None if nothing was matched."""
     if not has_replays(trace):
         return None
     rows = work[np.isin(work, origins_of(trace).work)]

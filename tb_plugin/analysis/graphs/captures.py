@@ -26,8 +26,9 @@ Bool = npt.NDArray[np.bool_]
 _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, CallRole.SET: EventKind.MEMSET}
 
 
-class Recorded(msgspec.Struct, frozen=True, eq=False):
-    """Launch sequences without scopes; ``source`` is the host row that launched each node."""
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Launch sequences, without scopes. ``source`` is the host row that launched each node."""
 
     sequences: Sequences = msgspec.field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)
@@ -35,9 +36,9 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns the sequences that can match graphs: the trace's captures, then its eager work.
+    """Returns the sequences that graphs can match: the captures in the trace, then its eager work.
 
-    They are found even if the trace contains no replays.
+    The trace need not contain replays.
     """
     parts = (captures(trace), eager_sequences(trace))
     from tb_plugin.analysis.graphs.scopes import scopes_around
@@ -58,10 +59,10 @@ def captured_in(trace: TraceTable) -> Captured:
 
 @cached_by_argument
 def captures(trace: TraceTable) -> Recorded:
-    """Returns the launches recorded during graph captures, one sequence per capture, sorted by time.
+    """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
-    A launch is attributed to the capture of its thread. Without one, it is attributed to the capture of the thread
-    that waits for it, or to the only active capture. Launches that ran device work were not captured.
+    A launch belongs to the capture on its thread. If there is none, it belongs to the capture on the thread that
+    waits for it, or else to the only active capture. Launches that ran device work were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -96,14 +97,14 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns the time ranges during which a thread (track number) captures graphs."""
+    """Returns the time ranges in which a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 
 
 @cached_by_argument
 def eager_sequences(trace: TraceTable) -> Recorded:
-    """Returns the device work launched outside of graphs, one sequence per thread and device, in launch order."""
+    """Returns the device work launched outside of graphs: one sequence per thread and device, in launch order."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     is_eager = source != MISSING
@@ -131,9 +132,9 @@ def eager_sequences(trace: TraceTable) -> Recorded:
 
 @cached_by_argument
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Thread, start and end of each capture, sorted by start, longest first.
+    """Thread, start and end of each capture. Sorted by start; ties: longest first.
 
-    A capture runs from its begin call to its end call.
+    A capture lasts from its begin call to its end call.
     """
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
@@ -153,7 +154,7 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Rows of launches that ran no device work, because they create graph nodes. Nested calls count once."""
+    """Rows of launches that ran no device work. They create graph nodes instead. Nested calls count once."""
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
@@ -172,7 +173,7 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """The capturing thread at each time; -1 unless exactly one capture is active."""
+    """Thread of the active capture at each time; -1 if there is no active capture or more than one."""
     moments = np.unique(np.concatenate((start, end)))
     change = np.zeros(len(moments) + 1, np.int64)
     threads = np.zeros(len(moments) + 1, np.int64)

@@ -16,23 +16,24 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class Tied(msgspec.Struct, frozen=True, eq=False):
-    """Scopes of graph nodes, and graphs whose captures contradict each other."""
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """Scopes of graph nodes, and the graphs for which captures contradict each other."""
 
     scopes: Scopes
     of: Mapping[int, Int32]
-    """Maps each graph to the scopes of its first nodes (-1 = none)."""
+    """Maps each graph to the scopes of its matched nodes, from the first node on (-1 = none)."""
     disagreeing: Mapping[int, tuple[int, int, int]]
-    """Maps each graph to the first node with contradicting scopes, and two of these scopes."""
+    """Maps each graph to the first node with contradicting scopes, and to two of these scopes."""
 
 
 def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
     """Returns the scopes of graph nodes on which all matches of a graph agree.
 
-    ``sizes[g]`` is the number of nodes to match. ``starts[g]`` contains the matches as indices into ``scope``, the
-    scope of each launch. A single match is used unchanged. Several matches must agree on the operator of each node.
-    The most specific common level is used: full arguments, then names, then operators and modules, then operators
-    alone.
+    ``sizes[g]`` is the number of nodes of graph g to match. ``starts[g]`` contains where each match starts in
+    ``scope``, the scope of each launch. The scopes of a single match do not change. Several matches must agree on
+    the operator of each node. The scopes are compared in less and less detail until they agree: with all arguments,
+    by names, by operators and modules, by operators alone.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
@@ -66,7 +67,7 @@ def agreed_scopes(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes:
 def _agreed(
     scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
 ) -> Int32 | tuple[int, int, int]:
-    """The scope of each node, or the first contradicting node with two of its scopes."""
+    """The scope of each node. If scopes contradict each other, the first such node and two of its scopes."""
     first = scope[int(starts[0]) : int(starts[0]) + size]
     if len(starts) == 1:
         return first

@@ -21,7 +21,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Tie(IntEnum):
-    """How device work was matched: as in ``Way`` for replays, by its own launch, or not at all."""
+    """How device work was matched. Replays have the values of ``Way``."""
 
     ANNOTATION = Way.ANNOTATION
     CAPTURE = Way.CAPTURE
@@ -30,7 +30,7 @@ class Tie(IntEnum):
     GRAPH = Way.GRAPH
     """Matched to the scopes that enclose the graph launch."""
     LAUNCHED = 5
-    """Matched to the scopes that enclose its own launch."""
+    """Matched to the scopes that enclose the launch of the work."""
     NONE = 6
 
 
@@ -39,19 +39,20 @@ _MODULE = (EventKind.MODULE, EventKind.ANNOTATION)
 _ANY = (*_OPERATOR, *_MODULE)
 
 
-class Coverage(msgspec.Struct, frozen=True, eq=False):
-    """Summed device time in nanoseconds. Each array has one entry per ``Tie`` and sums to ``total_ns``."""
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """Sums of device time in nanoseconds. Each array has one value per ``Tie``, and the values sum to ``total_ns``."""
 
     total_ns: int
     before_ns: int
-    """Device time whose operator is known without captures."""
+    """Device time with an operator that is known without captures."""
     operator: Int64
     module: Int64
     any: Int64
 
 
 def coverage(trace: TraceTable, rows: Int64) -> Coverage:
-    """Returns the matched device time; ``rows`` are kernels, copies and memsets."""
+    """Returns how much device time was matched. ``rows`` are kernels, copies and memsets."""
     operator, module, either = tie_of_rows(trace, rows)
     dur = trace.dur_ns[rows]
     return Coverage(
@@ -64,7 +65,7 @@ def coverage(trace: TraceTable, rows: Int64) -> Coverage:
 
 
 def tie_of_rows(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
-    """Returns the ``Tie`` of each row to an operator, to a module or phase, and to any of these."""
+    """Returns three ``Tie`` values for each row: to an operator, to a module or phase, and to any of these."""
     origins = origins_of(trace)
     replayed = np.isin(rows, origins.work)
     around, outer = scopes_around(trace, launched_by(trace, rows))

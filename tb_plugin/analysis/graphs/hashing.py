@@ -14,7 +14,7 @@ _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
 def hash_numbers(values: npt.NDArray[np.integer]) -> UInt64:
-    """Hashes each number to 64 bits (splitmix64)."""
+    """Returns a 64-bit hash of each number (splitmix64)."""
     x = values.astype(np.int64).view(np.uint64) + _BASE
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -32,7 +32,7 @@ FIELDS = ("kind", "name", "grid", "block")
 
 
 class Captures:
-    """Lookup table of captures by the columns recorded for their launches."""
+    """Index to find captures by the columns that are recorded for their launches."""
 
     def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
         self._graphs, self._sequences = graphs, sequences
@@ -60,8 +60,8 @@ class Captures:
     def fitting(self, graph: int) -> Int64 | None:
         """Returns the captures that match a graph; None if there are too many variants to compare.
 
-        Node count and kinds must be equal. Other columns must be equal where both sides are recorded. If the order
-        of the graph's work is unknown, the capture must name every kernel.
+        The number and kinds of nodes must be equal. Other columns must be equal where both sides have a value. If
+        the graph does not record the order of its work, the capture must have a name for every kernel.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
@@ -85,7 +85,10 @@ class Captures:
         return slice(int(self._sequences.begin[number]), int(self._sequences.begin[number + 1]))
 
     def _is_sure(self, graph: int, numbers: Int64) -> Bool:
-        """Whether nodes with equal indices are certainly the same: by node ids, stream order or kernel names."""
+        """Whether nodes with equal indices are certainly the same.
+
+        This is shown by node ids, by the order on one stream, or by kernel names.
+        """
         nodes, there = self._graphs.nodes(graph), self._nodes(int(numbers[0]))
         kernels = self._sequences.kind[there] == EventKind.KERNEL
         if (self._graphs.node[nodes] != MISSING).all() or (self._sequences.name[there][kernels] != MISSING).all():
@@ -95,7 +98,7 @@ class Captures:
 
 
 def values_match(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
-    """Returns whether replayed and captured values are equal; missing values match anything."""
+    """Returns whether replayed and captured values are equal. A missing value matches any value."""
     fitting: Bool = (of == MISSING) | (mine == MISSING) | (mine == of)
     return fitting
 
@@ -111,14 +114,14 @@ def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tup
 
 
 def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    """Returns one hash per row over several columns. Hashes of different tables are comparable."""
+    """Returns one hash per row, over all columns. Hashes of different tables can be compared."""
     parts = [hash_numbers(hash_numbers(values).view(np.int64) + place) for place, values in enumerate(columns)]
     total: npt.NDArray[np.uint64] = np.add.reduce(parts)
     return total.view(np.int64)
 
 
 class Haystack:
-    """Index to search a needle in many integer sequences."""
+    """Index to search many integer sequences for a subsequence."""
 
     def __init__(self, token: Int64, begin: Int64) -> None:
         self._token = token
@@ -128,7 +131,7 @@ class Haystack:
         self._rolling = Rolling(token)
 
     def places(self, needle: Int64) -> Int64 | None:
-        """Returns the indices at which a subsequence starts; None if there are too many candidates."""
+        """Returns the indices at which the subsequence ``needle`` starts; None if there are too many candidates."""
         size = len(needle)
         low = np.searchsorted(self._ordered, needle, side="left")
         high = np.searchsorted(self._ordered, needle, side="right")
@@ -146,10 +149,11 @@ class Haystack:
 
 
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Finds eager runs of the same work as each graph. Returns their start indices in the columns of ``sequences``.
+    """Finds eager work that equals the work of each graph.
 
-    Kinds, names, grids and blocks must be equal. At least 8 kernels are required, and all must have a recorded grid
-    and block. The second result contains the graphs with too many candidates.
+    Returns the start indices of such work in the columns of ``sequences``, and the graphs with too many candidates.
+    Kinds, names, grids and blocks must be equal. The graph must have at least 8 kernels, and each must have a
+    recorded grid and block.
     """
     wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
     if not len(wanted) or sequences.is_capture.all():
@@ -173,11 +177,11 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
 
 
 def with_names(sequences: Sequences, path: Int64) -> Sequences:
-    """Returns the sequences with kernel names, grids and blocks copied from eager runs, because captures lack them.
+    """Adds the kernel names, grids and blocks of eager work to captures, which lack them.
 
-    Programs usually run a step before they capture it. The eager run must have the same operators and modules, with
-    the same inputs, in the same order. If there are several such runs, they must agree. ``path`` numbers the
-    operators and modules enclosing each launch (-1 = none). Kernels without a path stay unnamed.
+    Programs usually run a step before they capture it. That run must have the same operators and modules in the
+    same order, with the same inputs. If there are several such runs, they must agree. ``path`` is a code for the
+    operators and modules that enclose each launch (-1 = none). A kernel without a path gets no name.
     """
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)
@@ -209,9 +213,9 @@ def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
 
 
 def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> tuple[int, str]:
-    """Returns the first node at which a sequence differs from a graph, and the name of the differing column.
+    """Returns the first node at which a sequence differs from a graph, and the column that differs.
 
-    If one is a prefix of the other, returns the prefix length and "".
+    If one is a prefix of the other, returns the length of the prefix and "".
     """
     nodes = graphs.nodes(graph)
     begin, end = int(sequences.begin[number]), int(sequences.begin[number + 1])

@@ -30,20 +30,21 @@ _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.ME
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """A recording that could not be matched to a graph, and why."""
+@dataclass(frozen=True)
+class Refusal:
+    """A recording that could not be matched to a graph, and the reason."""
 
     source: str
-    """Display name of the other recording; "" for the trace itself."""
+    """Name of the other recording on the page; "" for the trace itself."""
     graph: int
     position: int
-    """Index of the first differing node, from 0."""
+    """Index of the first node that differs, from 0."""
     text: str
-    """Reason for the user; nodes are counted from 1."""
+    """Reason for the user. In this text, the first node has number 1."""
 
 
 def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
-    """Returns how the most similar capture differs from a graph; None without captures."""
+    """Describes how the most similar capture differs from a graph. Returns None if there are no captures."""
     sequences = told.sequences
     captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
     if not len(captured):
@@ -74,17 +75,20 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
 
 
 def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
-    """Returns a refusal because several matches disagree; ``at`` contains the node and two of its scopes."""
+    """Describes a disagreement between several matches. ``at`` contains the node and two of its scopes."""
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(
-        source, graph, position, f"Node {position + 1}: several places of the capture match, but differ there: {texts}."
+        source,
+        graph,
+        position,
+        f"Node {position + 1} matches several places of the capture, with different operators or modules: {texts}.",
     )
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Returns a refusal because there are too many candidates to compare."""
-    return Refusal(source, graph, 0, "Too many other places have similar work, so not all of them were compared.")
+    """Returns the refusal of a graph that has too many candidates to compare."""
+    return Refusal(source, graph, 0, "Too many recorded places have similar work, so not all of them were compared.")
 
 
 def short_name(name: str) -> str:

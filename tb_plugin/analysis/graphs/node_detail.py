@@ -23,7 +23,7 @@ ORIGIN = define(
 
 
 class Origin:
-    """The captured scopes that enclose the launch of a replayed row."""
+    """Scopes in the capture that enclose the launch of a replayed row."""
 
     def __init__(self, trace: TraceTable, row: int) -> None:
         self._trace = trace
@@ -53,7 +53,7 @@ class Origin:
         return Figures("origin", "Origin", "captured operator", figures)
 
     def modules(self) -> str:
-        """Returns the enclosing modules, outermost first, separated by ``;``.
+        """Returns the names of the enclosing modules, outermost first, separated by ``;``.
 
         Backward work has the modules of its forward operator.
         """
@@ -67,9 +67,9 @@ class Origin:
         return ";".join(module_label(self._name(at)) for at in found[::-1])
 
     def stack(self) -> str:
-        """Returns the operator's recorded call stack, innermost first, separated by ``;``.
+        """Returns the recorded call stack of the operator, innermost frame first, separated by ``;``.
 
-        Without one, returns the Python calls enclosing the launch.
+        If none is recorded, returns the Python calls that enclose the launch.
         """
         for at in self._of(EventKind.OPERATOR):
             if self._scopes.stack[at] != MISSING:

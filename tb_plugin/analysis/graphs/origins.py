@@ -37,45 +37,48 @@ class Way(IntEnum):
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """The capture, or the same work run eagerly, is in another trace: of the same run, or selected by the user."""
+    """Another trace of the run, or one selected by the user, has the capture or runs the same work eagerly."""
     EAGER = 3
-    """The same work ran eagerly in the same trace, and all such runs have the same scopes."""
+    """The same work runs eagerly in this trace, and all such runs have the same scopes."""
     GRAPH = 4
-    """Unmatched: only the scopes enclosing the graph launch are known."""
+    """Unmatched: only the scopes that enclose the graph launch are known."""
 
 
 class Agreement(msgspec.Struct, frozen=True):
     """A capture that matches only the first nodes of a graph."""
 
     source: str
-    """Display name of the recording with the capture; "" for the trace itself."""
+    """Name on the page of the recording that contains the capture; "" for the trace itself."""
     agreeing: int
     nodes: int
-    """Number of nodes of the graph or of its capture, whichever is larger."""
+    """Number of nodes in the graph or in its capture, whichever is larger."""
 
     def __str__(self) -> str:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
 
 
-class Origins(msgspec.Struct, frozen=True, eq=False):
-    """``work`` contains the replayed rows in ascending order; ``scope`` is the index of each row's scope (-1 =
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Scopes of replayed work.
+
+    ``work`` contains the replayed rows in ascending order. ``scope`` is the index of the scope of each row (-1 =
     unknown).
     """
 
     work: Int64 = no_rows(np.int64)
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
-    """How each row's operator was matched. Without an operator, how its scope was matched."""
-    scopes: Scopes = msgspec.field(default_factory=Scopes)
+    """How the operator of each row was matched. For rows without an operator, how their scope was matched."""
+    scopes: Scopes = field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
-    """How each row's module or phase was matched; ``Way.GRAPH`` if unmatched."""
+    """How the module or phase of each row was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
-    """Reasons for failed matches, one per graph and recording."""
-    agreements: Mapping[int, Agreement] = msgspec.field(default_factory=dict)
-    """Graphs whose capture matches only their first nodes."""
+    """Reasons why matching failed: one per graph and recording."""
+    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    """Maps graphs to the captures that match only their first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of each row's scope (-1 = unknown or not replayed)."""
+        """Returns the index of the scope of each row. -1 = unknown, or the row is not replayed work."""
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -83,7 +86,7 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Known:
-    """The scope of each graph node found so far, and how it was matched."""
+    """Scope of each graph node, as far as matching has found it, and how it was matched."""
 
     def __init__(self, trace: TraceTable) -> None:
         self.graphs = replays_of(trace).graphs
@@ -151,7 +154,10 @@ class _Known:
         scopes_at: ScopesAt,
         sizes: Mapping[int, int] | None = None,
     ) -> None:
-        """``sizes`` is the number of first nodes of each graph that were matched (None = all)."""
+        """Stores the scopes of matched graphs.
+
+        ``sizes`` is how many nodes of each graph were matched, from the first one on (None = all nodes).
+        """
         if not starts:
             return
         scopes, scope = scopes_at(starts)
@@ -176,7 +182,7 @@ class _Known:
 
 @cached_by_argument
 def origins_of(trace: TraceTable) -> Origins:
-    """Returns the origins of all replayed work, regardless of the selected steps."""
+    """Returns the origins of all replayed work in the trace, inside and outside the selected steps."""
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)
@@ -207,7 +213,7 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
 
 
 def _known(trace: TraceTable) -> _Known:
-    """Matches graphs to captures first, then to eager work. The first match is used."""
+    """Matches graphs to captures first, then to eager work. The first match of a graph is used."""
     known = _Known(trace)
     own = captured_in(trace) if len(captures(trace).sequences) else Captured()
     known.by_captures(own, Way.CAPTURE)
@@ -228,7 +234,7 @@ def _all_scopes(told: Captured) -> ScopesAt:
 
 
 def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-    """Scopes of the eager work that matches a graph. Other eager work is skipped, because there is much of it."""
+    """Scopes of the eager work that matches a graph. Other eager work is skipped to save time."""
     change = np.zeros(len(ran.source) + 1, np.int64)
     for graph, places in starts.items():
         np.add.at(change, places, 1)

@@ -25,21 +25,22 @@ Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 LEAST_SHARE = 0.25
 
 
-class Start(msgspec.Struct, frozen=True, eq=False):
-    """The captures that share the longest prefix with a graph."""
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The captures that have the longest common prefix with a graph."""
 
     length: int
     nodes: int
-    """Number of nodes of the graph or of its capture, whichever is larger."""
+    """Number of nodes in the graph or in its capture, whichever is larger."""
     numbers: Int64
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the longest prefix that each graph shares with a capture. Graphs with a complete match are omitted.
+    """Returns the longest common prefix of each graph with a capture. A graph that matches completely is omitted.
 
-    Profilers may lose nodes but do not change them, so one side must contain all nodes of the other in order.
-    Kernels match by name. Unnamed kernels match only if a named kernel after them matches. A prefix needs 8 named
-    kernels and a quarter of both sides.
+    Profilers may lose nodes but do not change them. So one side must contain all nodes of the other in the same
+    order. Kernels match by name. A kernel without a name only matches if a named kernel after it matches. A prefix
+    needs at least 8 named kernels and a quarter of the nodes on both sides.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)
@@ -63,7 +64,7 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
 
 
 class _Captures:
-    """Captures grouped by content; equal captures are compared once."""
+    """Captures grouped by content. Captures with equal content are compared once."""
 
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences
@@ -81,12 +82,13 @@ class _Captures:
         self._sizes = sizes[self._unlike]
 
     def is_sure(self, graph: int) -> bool:
-        """Returns whether the order of a graph's nodes is known, by node ids or because one stream ran them."""
+        """Returns whether the order of a graph's nodes is known: from node ids, or because one stream ran them all."""
         return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
 
     def longest(self, graph: int) -> Start | None:
-        """Returns the captures with the longest common prefix; None if it is too short, or if one matches
-        completely.
+        """Returns the captures with the longest common prefix.
+
+        None if the prefix is too short, or if a capture matches completely.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
@@ -110,7 +112,7 @@ class _Captures:
         return Start(most, whole, np.sort(self._captured[np.isin(self._content, best)]))
 
     def _agreeing(self, graph: int, place: int) -> int:
-        """Number of first nodes that certainly match a capture; 0 if there are too few."""
+        """Number of nodes that certainly match a capture, from the first node on; 0 if there are too few."""
         nodes, number = self._graphs.nodes(graph), int(self._unlike[place])
         here, size = int(self._sequences.begin[number]), nodes.stop - nodes.start
         both = min(size, int(self._sizes[place]))
@@ -157,9 +159,10 @@ def _contains(sides: Sequence[Sides]) -> bool:
 
 
 def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
-    """Number of first nodes of the longer side that match, whichever nodes the shorter side lost.
+    """Number of nodes on the longer side that match for certain, from the first node on.
 
-    In a run of equal nodes or layers, any of them may be lost. Nodes with the same ``path`` are interchangeable.
+    The shorter side lost nodes, and it may be unknown which of several equal nodes or layers it lost. Nodes with
+    the same ``path`` are interchangeable.
     """
     lost = len(sides[0][1]) - len(sides[0][0])
     sure = at = length

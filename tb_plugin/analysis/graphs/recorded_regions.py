@@ -26,10 +26,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def recorded_scopes(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
-    """Returns the scopes recorded with replayed rows, and the index of each row's innermost scope (-1 = none).
+    """Returns the scopes recorded with replayed rows, and the index of the innermost scope of each row (-1 = none).
 
-    ``node`` contains node ids with the graph id in the upper bits. Where ``has_python`` is set, Python calls
-    recorded for the node are ignored.
+    ``node`` contains node ids; their upper bits are the graph id. Where ``has_python`` is set, recorded Python
+    calls of the node are ignored.
     """
     regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks

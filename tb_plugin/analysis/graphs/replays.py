@@ -23,10 +23,11 @@ BITS = 32
 _LOW = (1 << BITS) - 1
 
 
-class Graphs(msgspec.Struct, frozen=True, eq=False):
-    """Captured graphs as seen in replays: graph g has the nodes ``[begin[g], begin[g + 1])`` of the other columns.
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Captured graphs, derived from their replays; -1 = missing.
 
-    Nodes are device work only; -1 = missing.
+    The nodes of graph g are ``[begin[g], begin[g + 1])`` in the other columns. Only device work is a node.
     """
 
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
@@ -35,10 +36,10 @@ class Graphs(msgspec.Struct, frozen=True, eq=False):
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     node: Int64 = no_rows(np.int64)
-    """Recorded node id, with the graph id in the upper 32 bits."""
+    """Recorded node id. Its upper 32 bits are the graph id."""
     recorded: Int64 = no_rows(np.int64)
     is_ordered: Bool = no_rows(np.bool_)
-    """Whether the order of the nodes is known, by node ids or because one stream ran them all."""
+    """Whether the order of the nodes is known: from node ids, or because one stream ran them all."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
@@ -48,7 +49,7 @@ class Graphs(msgspec.Struct, frozen=True, eq=False):
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns the slice of a graph's nodes in the columns."""
+        """Returns the slice of the columns that contains the nodes of a graph."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
@@ -56,16 +57,19 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
     """Graph launches sorted by time. Replay i ran the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
 
     call: Int64 = no_rows(np.int64)
-    """Row of the launch (-1 = not recorded)."""
-    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
+    """Row of the graph launch (-1 = not recorded)."""
+    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Graph number. Replays share it if their recorded graph id is equal; without ids, if their work is equal."""
+    """Index of the graph.
+
+    Replays have the same graph if their graph ids are equal; without ids, if their work is equal.
+    """
     node: Int32 = no_rows(np.int32)
-    """Index into ``graphs`` of each row's node (-1 = the replay differs from the others of its graph)."""
-    graphs: Graphs = msgspec.field(default_factory=Graphs)
+    """Index into ``graphs`` of the node of each row. -1 = the replay ran other work than most replays of the graph."""
+    graphs: Graphs = field(default_factory=Graphs)
     untied: int = 0
-    """Number of device rows of graphs that have neither a launch nor a replay id."""
+    """Number of device rows of graphs for which no launch and no replay id is recorded."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -73,13 +77,13 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def has_replays(trace: TraceTable) -> bool:
-    """Returns whether the trace contains graph launches or device work of graphs."""
+    """Returns whether the trace contains graph launches, or device work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
 @cached_by_argument
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns all graph launches with device work, regardless of the selected steps."""
+    """Returns all graph launches that ran device work, inside and outside the selected steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -142,7 +146,7 @@ def replays_of(trace: TraceTable) -> Replays:
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the number of the replay that ran each device row."""
+    """Returns the index of the replay that ran each device row."""
     replays = replays_of(trace)
     order = np.argsort(replays.work, kind="stable")
     at = order[np.searchsorted(replays.work[order], rows)]
@@ -150,7 +154,7 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Device rows of graphs sorted by time, the replay of each, and the number of rows without a replay."""
+    """Device rows of graphs sorted by time, the replay of each row, and the number of rows without a replay."""
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -195,21 +199,21 @@ def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
 
 
 def kernel_args(trace: TraceTable, work: Int64) -> tuple[Int32, Int32]:
-    """Returns the grid and block of each device row, as string ids (-1 = none)."""
+    """Returns the grid and block of each device row as string ids (-1 = none)."""
     place = places_of(trace.device_args.row, len(trace))[work]
     none = np.int32(MISSING)
     return np.append(trace.device_args.grid, none)[place], np.append(trace.device_args.block, none)[place]
 
 
 def _processes(trace: TraceTable) -> Int64:
-    """Process number of each track; the last entry is for track -1."""
+    """Index of the process of each track. The last value is for track -1."""
     known: dict[str, int] = {}
     numbers = [known.setdefault(track.pid, len(known)) for track in trace.tracks]
     return np.array([*numbers, MISSING], np.int64)
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Whether each replay has the most frequent work sequence of its graph. Ties: the first one."""
+    """Whether each replay has the most frequent sequence of work of its graph. Ties: the first such sequence."""
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

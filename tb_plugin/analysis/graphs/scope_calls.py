@@ -1,8 +1,9 @@
 """Virtual calls: captured operators and modules of replayed work.
 
 Replays run no operators, so no call in the trace launched their work. Each captured scope becomes one virtual call
-per enclosing call in the trace. It has device time but no host time, and counts once per replay. A captured scope
-that also encloses the graph launch, with the same path of names, is the real call.
+in each recorded call that encloses a launch of its graph. It has device time but no host time, and counts as one
+call per replay. If a recorded call with the same path of names encloses the graph launch, it is used instead of a
+virtual call.
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ Bool = npt.NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 
-class Bearers(msgspec.Struct, frozen=True, eq=False):
-    """Real calls of a view: their parents, their labels, and the innermost one enclosing each launch."""
+@dataclass(frozen=True, eq=False)
+class Bearers:
+    """Recorded calls of a view, their parents and labels, and the innermost call that encloses each launch."""
 
     parent: Int32
     label: Int64
     of: Int32
-    """Index of the innermost call enclosing each launch (-1 = none)."""
+    """Index of the innermost call that encloses each launch (-1 = none)."""
 
 
-class InReplays(msgspec.Struct, frozen=True, eq=False):
-    """Pairs of a call and a replay in which the call has work."""
+@dataclass(frozen=True, eq=False)
+class InReplays:
+    """Pairs of a call and a replay. The replay ran work of the call."""
 
     call: Int64 = no_rows(np.int64)
     replay: Int64 = no_rows(np.int64)
@@ -47,29 +50,31 @@ class InReplays(msgspec.Struct, frozen=True, eq=False):
         return len(self.call)
 
     def count(self, group_of: Int64, count: int) -> Int64:
-        """Returns the number of pairs in each of ``count`` groups; ``group_of`` is the group of each call (-1 =
-        none).
+        """Returns the number of pairs in each of ``count`` groups.
+
+        ``group_of`` is the group of each call (-1 = none).
         """
         of = group_of[self.call]
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
-class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
-    """Virtual calls. Their indices continue after those of the real calls."""
+@dataclass(frozen=True, eq=False)
+class ReplayedCalls:
+    """Virtual calls. Their indices follow those of the recorded calls."""
 
     scope: Int64
-    """Index into ``Origins.scopes``."""
+    """Index of the scope of each virtual call in ``Origins.scopes``."""
     parent: Int32
     enclosed: InReplays
-    """The replays in which each virtual call has work."""
+    """The replays that ran work of each virtual call."""
     owner: Int32
-    """Index of the virtual or real call that each device row is attributed to (-1 = none)."""
+    """Index of the call (virtual or recorded) to which each device row belongs (-1 = none)."""
 
     def __len__(self) -> int:
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Appends the values of the virtual calls, by default zeros, to those of the real calls."""
+        """Appends the values of the virtual calls to those of the recorded calls. The default is zeros."""
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -80,8 +85,9 @@ def replayed_calls(
 ) -> ReplayedCalls:
     """Returns the virtual calls of the replays in ``work``.
 
-    ``behind`` is the innermost scope of each device row. ``bears`` selects the scopes that are calls of the view;
-    ``labels`` are their labels, comparable with ``Bearers.label``. Without ``counted``, ``enclosed`` is empty.
+    ``behind`` is the innermost scope of each device row. ``bears`` marks the scopes that are calls in the view.
+    ``labels`` are labels of all scopes, comparable with ``Bearers.label``. If ``counted`` is false, ``enclosed``
+    stays empty.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
@@ -109,7 +115,7 @@ def replayed_calls(
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
-        """Index of the call for each (scope, real call) pair; without a scope, the real call."""
+        """Index of the call for each pair of scope and recorded call. Without a scope, the recorded call."""
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
@@ -131,8 +137,8 @@ def replayed_calls(
 def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
     """Returns the virtual operator calls of the replays in ``work``.
 
-    ``launcher`` is the index of the call that launched each device row. It stays the owner of rows without a
-    captured operator.
+    ``launcher`` is the index of the call that launched each device row. It remains the owner of rows for which no
+    operator was captured.
     """
     if not has_replays(trace):
         none = np.empty(0, np.int64)
@@ -147,7 +153,7 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
     """Adds the ancestors of each scope.
 
-    Returns unique pairs of scope and number; the numbers in ``of`` are below ``count``.
+    Returns distinct pairs of scope and number. The numbers in ``of`` must be below ``count``.
     """
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
@@ -163,7 +169,7 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
 
 
 def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    """Mask of pairs whose scope also encloses the graph launch, with the same path of names."""
+    """Marks pairs in which a recorded call around the graph launch has the same path of names as the scope."""
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
         return np.zeros(len(scope), np.bool_)

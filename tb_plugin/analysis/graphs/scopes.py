@@ -1,6 +1,6 @@
 """Enclosing scopes of host events, as a forest.
 
-On an autograd thread, the scopes of the thread that waits for it also enclose its events.
+Events on an autograd thread are also enclosed by the scopes of the thread that waits for it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns the scopes that enclose the start of each host row, and the index of each row's innermost one (-1 =
-    none).
+    """Returns the scopes that enclose the start of each host row, and the index of its innermost scope (-1 = none).
 
     An operator encloses itself. Profiler steps are not scopes. Row -1 has no scope.
     """
@@ -100,8 +99,8 @@ def _outermost(trace: TraceTable, rows: Int64) -> Int64:
 def _forward(trace: TraceTable, rows: Int64) -> Int32:
     """Row of the forward operator of each row in the backward pass (-1 = none).
 
-    Gradient hooks have no forward operator. They run in the engine's call of a gradient accumulation, outside the
-    function call.
+    Gradient hooks have no forward operator. They run while the engine accumulates a gradient, but outside of the
+    function that it calls.
     """
     every = backward_operators(trace)
     within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
@@ -130,7 +129,7 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
 
 
 def concatenate(*parts: Scopes) -> Scopes:
-    """Concatenates forests; indices are shifted accordingly."""
+    """Concatenates forests. Their indices are shifted accordingly."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
     for column in Scopes.__struct_fields__:
@@ -145,7 +144,7 @@ def concatenate(*parts: Scopes) -> Scopes:
 
 
 def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes in ``used`` with their ancestors, and their new indices. A -1 in ``used`` stays -1."""
+    """Returns the scopes in ``used`` and their ancestors, and the new index of each (-1 does not change)."""
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
@@ -161,11 +160,11 @@ ARGS = (*INPUTS, "stack")
 def merge_equal_scopes(
     scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()
 ) -> tuple[Scopes, Int32]:
-    """Merges scopes of these kinds whose names are equal up to the root. Returns them and the new index of each old
-    scope.
+    """Merges scopes of these kinds if their names and those of all their ancestors are equal.
 
-    Columns in ``args`` must be equal too; other argument columns are dropped. Scopes of other kinds map to their
-    nearest remaining ancestor. One extra entry is for index -1.
+    The second result is the new index of each old scope, and one more value for index -1. A scope of another kind
+    gets the index of its nearest ancestor of these kinds. Columns in ``args`` must be equal too. Other argument
+    columns are dropped.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))
@@ -188,9 +187,9 @@ def merge_equal_scopes(
 
 
 def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
-    """Inserts each scope in ``scope`` with its ancestors below the scope in ``outer``.
+    """Inserts each scope in ``scope``, together with its ancestors, below the scope in ``outer``.
 
-    Returns the forest and the new indices (-1 = none).
+    Returns the forest, and the new indices (-1 = none).
     """
     both = (scope != MISSING) & (outer != MISSING)
     size = max(len(scopes), 1)

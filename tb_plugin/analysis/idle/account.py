@@ -1,8 +1,8 @@
 """Idle time by cause, exact to the nanosecond.
 
-During a gap, no stream of the device runs work; unrecorded work counts as running. The work that ends the gap
-explains it. Its causes, in order of time, are the activity of the launching thread before the launch, the launch
-call, and the latency from launch to work.
+During an idle gap, no stream of the device runs work. Unrecorded work counts as running. The causes of a gap depend
+on the work that ends the gap. In order of time, they are what the launching thread did before the launch, the
+launch call, and the latency until the work starts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Gaps(msgspec.Struct, frozen=True, eq=False):
     next: Int64
 
 
-class Account(msgspec.Struct, frozen=True, eq=False):
-    """Idle time of one device in segments sorted by time. The segments cover all gaps exactly."""
+@dataclass(frozen=True, eq=False)
+class Account:
+    """Idle time of one device, in segments sorted by time. The segments cover all idle gaps exactly."""
 
     gaps: Gaps
     start_ns: Int64
@@ -43,7 +44,7 @@ class Account(msgspec.Struct, frozen=True, eq=False):
     gap: Int64
 
     def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
-        """Returns the idle time per cause in each window ``[start[i], end[i])``, in nanoseconds."""
+        """Returns the idle time by cause in each window ``[start[i], end[i])``."""
         found = {}
         for cause in Cause:
             mine = self.cause == cause
@@ -52,14 +53,14 @@ class Account(msgspec.Struct, frozen=True, eq=False):
 
 
 def work_span(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns when the first work of a device starts and its last work ends; (0, 0) without work."""
+    """Returns the start of a device's first work and the end of its last work; (0, 0) without work."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
 
 @cached_by_argument
 def idle_account(trace: TraceTable, device: int) -> Account:
-    """Returns the idle time of a device over the loaded recording; ``device`` is an index into ``trace.devices``."""
+    """Returns the idle time of a device in the loaded recording. ``device`` is an index into ``trace.devices``."""
     gaps = _gaps(trace, device)
     launches = launch_phases(trace)
     at = np.searchsorted(launches.row, np.maximum(gaps.next, 0))
@@ -134,9 +135,9 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """Segments by the activity of host threads until the launch returned.
+    """Returns segments by what host threads did until the launch call returned.
 
-    The launching thread has priority over others.
+    The launching thread has priority over other threads.
     """
     in_time = gaps.start_ns < until
     threads = launching_threads(trace, device)

@@ -6,9 +6,9 @@ from enum import IntEnum
 
 
 class Cause(IntEnum):
-    """A cause of idle time. Its lower-case name is its key in facts.
+    """A cause of idle time. The lower-case name is the cause's key in responses.
 
-    Causes on the host come first, in order of priority: the first of several concurrent activities is the cause.
+    Causes on the host come first, in order of priority. If several apply at the same time, the first one is used.
     """
 
     PROFILER = 0
@@ -21,16 +21,16 @@ class Cause(IntEnum):
     SYNCHRONISATION = 6
     INPUT = 7
     GRAPH = 8
-    """A graph launch: the call, and the latency until its first work starts."""
+    """A graph launch: the call, and the latency until the graph's first work starts."""
     LAUNCH = 9
     DISPATCH = 10
-    """An operator, or a runtime call with no cause of its own."""
+    """An operator, or a runtime call that belongs to no other cause."""
     PYTHON = 11
     """The launching thread runs Python code outside of any operator."""
     LAUNCH_LATENCY = 12
-    """From the end of a launch call, with an empty queue, to the start of its work."""
+    """Time from the end of a launch call to the start of its work, if the queue was empty."""
     KERNEL_LATENCY = 13
-    """From the end of one device event to the start of the next one, which was already queued."""
+    """Time from the end of one device event to the start of the next, if the next was already queued."""
     DEPENDENCY = 14
     """The next device event waits for another stream."""
     NOT_RECORDED = 15

@@ -30,9 +30,9 @@ _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallR
 
 @cached_by_argument
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
-    """Returns the tracks that launch work on a device or request launches from another thread, most launches first.
+    """Returns the tracks that launch work on a device or request a launch from another thread.
 
-    Returns at most ``MOST_THREADS``.
+    Returns at most ``MOST_THREADS`` tracks, those with the most launches first.
     """
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
@@ -42,7 +42,7 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns the ranges of a thread's activities that may delay a device, by cause.
+    """Returns, by cause, the time ranges in which a thread may delay a device.
 
     Ranges of different causes may overlap.
     """
@@ -57,17 +57,17 @@ def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
 
 
 def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
-    """Returns whether operators, Python calls or annotations of any of these threads are recorded.
+    """Returns whether any of these threads has recorded operators, Python calls or annotations.
 
-    Runtime calls alone do not prove that the thread runs Python between them.
+    Runtime calls alone do not show whether the thread runs Python between them.
     """
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
     return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:
-    """Returns the rows of profiler overhead, garbage collection, compilation or data loading, recognized by name or
-    kind.
+    """Returns the rows of profiler overhead, garbage collection, compilation or data loading, depending on
+    ``cause``.
     """
     if cause == Cause.PROFILER:
         return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
@@ -83,7 +83,10 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
 
 @cached_by_argument
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Rows that may delay a device, and their causes. A row with several causes is listed once per cause."""
+    """Returns the rows that may delay a device, and the cause of each.
+
+    A row with several causes appears once per cause.
+    """
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True

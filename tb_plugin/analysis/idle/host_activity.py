@@ -23,9 +23,9 @@ _MAX_TABLE_CELLS = 1 << 22
 
 
 class Host:
-    """The innermost event of each thread at each time. Computed per thread on first use.
+    """The innermost event of each thread over time. Each thread is computed on first use.
 
-    ``within`` limits it to events that overlap these ranges.
+    If ``within`` is given, only events that overlap these ranges are used.
     """
 
     def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
@@ -40,7 +40,9 @@ class Host:
         self.waits = waits_for_device(trace)
 
     def doing(self, track: int) -> tuple[Int64, Int32]:
-        """Returns the times at which a thread's innermost event changes, and its row from then on (-1 = none)."""
+        """Returns the times at which a thread's innermost event changes, and the row of the new innermost event (-1
+        = none).
+        """
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
@@ -53,8 +55,8 @@ class Host:
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns, for each interval, the name that was innermost longest (string id), its time, and the row of its
-        longest event.
+        """Returns three arrays for each interval: the name (string id) that was innermost for the longest time,
+        this time, and the row of the longest event with this name.
 
         -1 = no event. ``track`` is the thread of each interval (-1 = none).
         """
@@ -69,7 +71,8 @@ class Host:
     def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
         """Returns the same as ``did``, for the thread that launched each device row in ``work``.
 
-        If that thread was mostly idle, it waited for its queue. Then the thread that requested the launch is used.
+        If this thread was mostly idle, it was waiting for requests. The thread that requested the launch is then
+        used.
         """
         launched, asked = launch_tracks(self._trace, work)
         found = self.did(launched, begin, end)
@@ -79,11 +82,10 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns, for each interval, the row of the longest event with this ``name`` that is innermost at some
-        time in it.
+        """Returns, for each interval, the row of the longest event with the interval's ``name`` that is innermost
+        at some time in the interval.
 
-        Each name (string id) must be innermost at some time in its interval, or -1. Without an event, the row is
-        -1.
+        Each name (string id) must be innermost at some time in its interval, or be -1. The row is then -1.
         """
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
@@ -105,8 +107,8 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns, for each interval, the name (string id) that was innermost longest, and its time (-1 = no
-        event).
+        """Returns, for each interval, the name (string id) that was innermost for the longest time, and this time
+        (-1 = no event).
 
         Intervals must not be empty.
         """
@@ -145,5 +147,4 @@ class Host:
 
 @cached_by_argument
 def host_of(trace: TraceTable) -> Host:
-    """Returns the host activity of a trace."""
     return Host(trace)

@@ -30,12 +30,15 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
 
 
 def word_of(cause: Cause) -> str:
-    """Returns the key of a cause in facts, filters and tables."""
+    """Returns the key of an idle cause in filters, tables and responses."""
     return cause.name.lower()
 
 
 def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Slice]:
-    """Returns a chart slice per cause, largest first and unexplained last. Each links to the idle gaps in ``view``."""
+    """Returns a chart slice for each cause, largest first and unexplained time last.
+
+    Slices link to the idle gaps in ``view``.
+    """
     order = sorted(time_ns, key=lambda cause: (cause == Cause.UNEXPLAINED, -time_ns[cause], cause))
     return [
         Slice(
@@ -50,7 +53,7 @@ def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Sl
 
 
 def cause_metrics() -> dict[Cause, tuple[Metric, str]]:
-    """Returns the idle time metric of each cause, and the name of its color."""
+    """Returns, for each cause, the metric of its idle time and the name of its color."""
     return {cause: (METRICS[f"idle_{word_of(cause)}_ns"], f"idle_{word_of(cause)}") for cause in Cause}
 
 

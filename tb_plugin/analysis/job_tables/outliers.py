@@ -1,6 +1,6 @@
 """Outliers by three standard deviations; for few values, by Dixon's Q.
 
-All arithmetic is integer, so the limits are exact.
+All arithmetic uses integers, so comparisons with the limits are exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
 def outlier_rows(values: Sequence[int]) -> list[int]:
-    """Returns the indices of unusually large values, largest first. Negate the values to find unusually small ones."""
+    """Returns the indices of unusually large values, largest first.
+
+    To find unusually small values, negate all values.
+    """
     if len(values) < FEWEST:
         return []
     middle = twice_median(values)
@@ -38,7 +41,10 @@ def twice_median(values: Sequence[int]) -> int:
 
 
 def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
-    """Tests x - mean > 3 s, with s² = (n Σx² - (Σx)²) / (n (n - 1)), without division or square root."""
+    """Indices of the values with x - mean > 3 s.
+
+    The test uses s² = (n Σx² - (Σx)²) / (n (n - 1)), but neither divides nor takes a square root.
+    """
     count, total = len(values), sum(values)
     least = MIN_SIGMAS * MIN_SIGMAS * count * (count * sum(each * each for each in values) - total * total)
     deviations = [count * values[place] - total for place in places]
@@ -46,6 +52,9 @@ def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def _fails_q(values: Sequence[int]) -> bool:
-    """Dixon's Q test: the gap from the largest to the next value, divided by the range, exceeds the critical value."""
+    """Whether the largest value is an outlier by Dixon's Q test.
+
+    The gap to the next value, divided by the range of all values, must exceed the critical value.
+    """
     ordered = sorted(values)
     return (ordered[-1] - ordered[-2]) * 1000 > CRITICAL_Q[len(ordered)] * (ordered[-1] - ordered[0])

@@ -21,8 +21,9 @@ MIN_TRAFFIC_PART = 10
 MAX_FINDINGS = 5
 
 
-class SlowRank(msgspec.Struct, frozen=True):
-    """A rank whose time is an outlier within its pipeline stage."""
+@dataclass(frozen=True)
+class SlowRank:
+    """A rank with a time that is an outlier within its pipeline stage."""
 
     rank: int
     stage: Stage
@@ -31,8 +32,9 @@ class SlowRank(msgspec.Struct, frozen=True):
     twice_median_ns: int
 
 
-class SlowLink(msgspec.Struct, frozen=True):
-    """A link whose bandwidth is an outlier among links of its kind."""
+@dataclass(frozen=True)
+class SlowLink:
+    """A link with a bandwidth that is an outlier among links of its kind."""
 
     link: LinkTotal
     bandwidth: int
@@ -43,8 +45,8 @@ class SlowLink(msgspec.Struct, frozen=True):
 def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
     """Returns the ranks whose time ``key`` is an outlier, slowest first.
 
-    Each rank is compared within its pipeline stage, because stages do different work. Without stages all ranks are
-    compared.
+    Each rank is compared with the ranks of its pipeline stage, because stages do different work. If there are no
+    stages, all ranks are compared.
     """
     found = []
     for among in by_stage(ranks, stages):
@@ -56,7 +58,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 
 
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
-    """Returns the links whose bandwidth is low for their kind, slowest first."""
+    """Returns the links with an unusually low bandwidth for their kind, slowest first."""
     found = []
     kinds: dict[str, list[LinkTotal]] = defaultdict(list)
     for link in totals:
@@ -89,7 +91,7 @@ def findings(
 
 
 def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
-    """Returns the ranks of each pipeline stage; one list of all ranks if stages are unknown."""
+    """Returns one list of ranks per pipeline stage. If stages are unknown, one list contains all ranks."""
     if not stages:
         return [list(ranks)]
     by_rank = {each.ranks[0]: each for each in ranks}
@@ -145,7 +147,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 
 
 def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields a finding on the stage with the largest spread of compute time among its ranks, if it is large."""
+    """Yields a finding about the stage in which compute time differs most between ranks, if it differs much."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -177,7 +179,7 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
 
 
 def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """Yields a finding on the slowest pipeline stage, which delays all others."""
+    """Yields a finding about the slowest pipeline stage. It delays all other stages."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return

@@ -1,7 +1,8 @@
 """Pipeline stages of ranks, and their times.
 
-Profiles may report stages, or the pipeline position of each rank. Otherwise they are derived from messages: ranks
-linked by point-to-point messages are in different stages. Ranks that share any other group are in the same stage.
+Profiles may report the stages, or the pipeline position of each rank. Otherwise the stages are inferred from
+communication. Two ranks that exchange point-to-point messages are in different stages. Ranks in any other common
+group are in the same stage.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ TIMES = (
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in pipeline order, or else sorted by first rank; empty if unknown."""
+    """Returns the stages in pipeline order, or sorted by first rank if that order is unknown.
+
+    Empty if stages are unknown.
+    """
     every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
     times, groups = every[STEP_TIMES], every[GROUPS]
     kinds = zip(groups["kind"].to_pylist(), groups["ranks"].to_pylist(), strict=True)
@@ -37,10 +41,10 @@ def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
 def connected_stages(
     messages: Iterable[Sequence[int]], groups: Iterable[Sequence[int]], ranks: Iterable[int] = ()
 ) -> tuple[Stage, ...]:
-    """Derives the stages from point-to-point messages and from the groups of other communication; empty without
-    messages.
+    """Infers the stages from point-to-point messages and from the groups of other communication.
 
-    Also empty if a group contains two ranks linked by messages: these messages do not belong to a pipeline.
+    Empty without messages. Also empty if two ranks of a group exchange messages, because such messages do not
+    belong to a pipeline.
     """
     chains, stages = _Sets(), _Sets()
     for each in messages:
@@ -62,7 +66,7 @@ def connected_stages(
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
-    """Returns one row per stage and step, with the maximum of each time over the stage's ranks."""
+    """Returns one row per stage and step. Each time is the maximum over the ranks of the stage."""
     ranks = times.filter(pc.is_valid(times["rank"]))
     place = {rank: number for number, stage in enumerate(stages) for rank in stage}
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())
@@ -86,7 +90,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _by_index(times: pa.Table) -> list[Stage]:
-    """Stages from the pipeline positions in the profile; empty if any rank has none."""
+    """Stages from the pipeline positions in the profile; empty if the position of any rank is missing."""
     rows = zip(times["rank"].to_pylist(), times["pp_index"].to_pylist(), strict=True)
     index = {rank: place for rank, place in rows if rank is not None}
     if None in index.values() or len(set(index.values())) < 2:
@@ -100,7 +104,7 @@ def _ranks(times: pa.Table) -> list[int]:
 
 
 def _messages(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    """Ranks linked by messages: from the ends of links, or else from the members of groups."""
+    """Sets of ranks that exchange messages: the ends of links, or else the members of groups."""
     links = tables[LINKS]
     known = pc.and_(pc.equal(links["kind"], P2P), pc.not_equal(links["source"], links["destination"]))
     known = pc.and_(known, pc.invert(pc.fill_null(links["in_group"], True)))
@@ -116,7 +120,7 @@ def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
 
 
 def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Ranks of each group that exchanges messages; without ``of_messages``, of each other group."""
+    """Ranks of each group that exchanges messages, or of each other group if ``of_messages`` is false."""
     calls = tables[OPERATIONS]
     used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
     rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)
@@ -140,7 +144,7 @@ class _Sets:
         return bool(self._parent)
 
     def of(self, rank: int) -> int:
-        """Returns the representative of a rank's set."""
+        """Returns the rank that represents the set of a rank."""
         while self._parent[rank] != rank:
             self._parent[rank] = self._parent[self._parent[rank]]
             rank = self._parent[rank]

@@ -20,8 +20,9 @@ _PARTS = (
 _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
-class RankTimes(msgspec.Struct, frozen=True):
-    """Mean step times of one rank or stage, in nanoseconds. Times that are not reported are missing from ``times``."""
+@dataclass(frozen=True)
+class RankTimes:
+    """Mean step times of one rank or stage, in nanoseconds. ``times`` only contains reported times."""
 
     ranks: Stage
     times: dict[str, int]
@@ -39,7 +40,7 @@ def rank_means(times: pa.Table) -> list[RankTimes]:
 def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
     """Returns the mean step times of each stage in nanoseconds.
 
-    Uses the times in the profile, or else the maximum over the stage's ranks in each step.
+    If the profile does not report them, each time is the maximum over the ranks of the stage in each step.
     """
     rows = times.filter(pc.is_valid(times["stage_ranks"]))
     if not rows.num_rows:
@@ -51,8 +52,9 @@ def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
 
 
 def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
-    """Returns the table of step times: one row per step and rank, and one per step and stage if there are several
-    stages.
+    """Returns the table of step times: one row per step and rank.
+
+    If there are several stages, it also has one row per step and stage.
     """
     of_ranks = times.filter(pc.is_valid(times["rank"]))
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
@@ -77,7 +79,7 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a stacked bar per rank or stage (``key``) that splits the mean step."""
+    """Returns a chart of the mean step, split into its parts: one stacked bar per rank or stage (``key``)."""
     parts = [_parts(row.times) for row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}
@@ -90,7 +92,7 @@ def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[Ran
 
 
 def label(ranks: Stage) -> str:
-    """Returns a short name for a stage's ranks: "3", "0-7", "0, 2, 4"."""
+    """Returns a short name for the ranks of a stage, such as "3", "0-7" or "0, 2, 4"."""
     if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"{ranks[0]}-{ranks[-1]}"
     return ranks_text(ranks) if len(ranks) <= 4 else f"{ranks_text(ranks[:3])}, ... {ranks[-1]}"

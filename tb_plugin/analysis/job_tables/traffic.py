@@ -41,7 +41,7 @@ def bytes_per_second(size: int | None, time: int | None) -> int | None:
 
 
 def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of communication, with one row per group and rank."""
+    """Returns the table of communication: one row per group and rank."""
     calls = tables[OPERATIONS]
     keys = ["group", "kind", "rank"]
     found = calls.group_by(keys, use_threads=False).aggregate(
@@ -63,7 +63,7 @@ def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
 
 
 def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of link kinds, with one row per group, rank and kind."""
+    """Returns the table of link kinds: one row per group, rank and kind."""
     bands = tables[BANDS]
     keys = ["group", "kind", "rank", "band", "part_of"]
     found = bands.group_by(keys, use_threads=False).aggregate([("bytes", "sum"), ("transit_ns", "sum")])
@@ -88,8 +88,8 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
 def link_totals(links: pa.Table) -> list[LinkTotal]:
     """Returns the traffic of each link, summed over all calls.
 
-    Uses the group's total over all calls, if reported. Otherwise uses its totals per kind of call, or its single
-    calls.
+    A reported total over all calls of a group is used if there is one. If not, totals per kind of call are summed,
+    or else single calls.
     """
     known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
     rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
@@ -116,7 +116,6 @@ def link_totals(links: pa.Table) -> list[LinkTotal]:
 
 
 def link_frame(totals: list[LinkTotal]) -> Frame:
-    """Returns the table of links."""
     data = {
         "link_source": pa.array([link.source for link in totals], pa.int64()),
         "link_destination": pa.array([link.destination for link in totals], pa.int64()),
@@ -130,7 +129,7 @@ def link_frame(totals: list[LinkTotal]) -> Frame:
 
 
 def link_maps(totals: list[LinkTotal]) -> list[Series]:
-    """Returns heat maps of bandwidth and bytes between ranks; rows send, columns receive."""
+    """Returns heat maps of bandwidth and bytes between ranks. Rows are senders, columns are receivers."""
     between = [link for link in totals if link.source != link.destination]
     ranks = sorted({rank for link in between for rank in (link.source, link.destination)})
     if not ranks:
@@ -167,9 +166,10 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
 
 
 def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
-    """Drops rows that are contained in other rows, so that traffic counts once.
+    """Drops rows whose traffic is also part of another row, so that it counts once.
 
-    Each group keeps its most aggregated rows. A total over all groups replaces the rows of single groups.
+    In each group, only the most aggregated rows are used. A total over all groups replaces the rows of single
+    groups.
     """
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]

@@ -25,8 +25,9 @@ Bool = npt.NDArray[np.bool_]
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 
-class Launched(msgspec.Struct, frozen=True, eq=False):
-    """Launches of device work, one row per call, sorted by first work. Times are in nanoseconds."""
+@dataclass(frozen=True, eq=False)
+class Launched:
+    """Launches of device work, one row per launch call, sorted by first work. Times are in nanoseconds."""
 
     row: Int64
     call: Int64
@@ -34,32 +35,31 @@ class Launched(msgspec.Struct, frozen=True, eq=False):
     queue_ns: Int64
     latency_ns: Int64
     limit_ns: Int64
-    """Upper limit of usual latency on an empty queue; higher latencies are outliers."""
+    """Upper limit of usual latency if the queue is empty. Launches with a higher latency are outliers."""
     is_queued: Bool
     is_behind: Bool
-    """Whether its work waits for unrecorded work, which counts as queue time."""
+    """Whether the launched work waits for unrecorded work. This wait counts as queue time."""
     is_short: Bool
-    """Whether the call takes longer than its kernel; False for graph launches."""
+    """Whether the kernel is shorter than its launch call. False for graph launches."""
     starved_ns: Int64
-    """Idle time of the device that ended with this launch's work, within the selected steps."""
+    """Idle time of the device directly before the launched work, in the selected steps."""
     capture_ns: Int64
-    """Part of ``starved_ns`` that a captured graph would avoid; 0 unless ``is_short``."""
+    """Part of ``starved_ns`` that a CUDA graph would avoid; 0 unless ``is_short``."""
 
     @property
     def is_outlier(self) -> Bool:
-        """Returns, for each launch, whether its latency is unusually high although the queue was empty."""
+        """Returns whether each launch has an unusually high latency although the queue was empty."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
-        """Returns the launches that a mask or indices select."""
-        return Launched(*(getattr(self, each)[chosen] for each in self.__struct_fields__))
+        return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
 
 @cached_by_argument
 def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
     """Returns all launches whose call and work are recorded. Idle times are limited to ``steps``.
 
-    None = the entire recording; in a loaded window, its complete steps.
+    If ``steps`` is None, idle times cover the entire recording or, in a loaded window, its complete steps.
     """
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
@@ -89,9 +89,9 @@ def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Lau
 
 
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
-    """Ranges to which idle times are limited; None = no limit.
+    """Returns the time ranges to which idle times are limited; None = no limit.
 
-    A loaded window has the same result as selecting its steps.
+    In a loaded window, these are the same as if its steps were selected.
     """
     if steps is None and trace.coverage.full is None:
         return None
@@ -100,7 +100,7 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """Idle time that ended with each call's work, and the part that a captured graph would avoid. In nanoseconds."""
+    """Returns the idle time directly before each call's work, and the part of it that a CUDA graph would avoid."""
 
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)

@@ -12,7 +12,7 @@ METRICS = SHARED.adding(
             "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
             "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
             "short_launches": ("Short", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue with more than usual latency."),
+            "late_launches": ("Late starts", "Launches on an empty queue, above the maximum usual latency."),
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
             "repeats": ("Repeats", "Occurrences of the sequence; each kernel counts once."),
             "sequence_length": ("Length", "Kernels per sequence."),
@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
             "launch_latency_ns": (
                 "Latency",
-                "Time from launch call end (or queue end) to the start of the work.",
+                "Time from launch call end (or queue end) to work start.",
             ),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),

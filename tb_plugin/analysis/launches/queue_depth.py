@@ -23,14 +23,18 @@ Int64 = npt.NDArray[np.int64]
 SHALLOW, FULL = 3, 1_000
 
 
-class Depth(msgspec.Struct, frozen=True):
-    """Queue depth statistics of one device within some time windows."""
+@dataclass(frozen=True)
+class Depth:
+    """Queue depth statistics of one device within given time ranges."""
 
     device: int
     mean: float
     p95: int
     starved: float
-    """Share of time with an empty queue. ``shallow``: depth 1 to 3; ``blocked``: depth 1,000 or more."""
+    """Share of the time with an empty queue.
+
+    ``shallow`` is the share at depth 1 to 3; ``blocked`` is the share at depth 1,000 or more.
+    """
     shallow: float
     blocked: float
 

@@ -29,9 +29,9 @@ REST = "Recorded total minus the categories above: older, unreleased memory."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns the allocated bytes by category after event ``at``, as a payload.
+    """Returns a payload with the allocated bytes by category after event ``at``.
 
-    Empty without a forward pass, or if the events lack totals or addresses.
+    The payload is empty if no forward pass is found, or if the events lack totals or addresses.
     """
     if not (device.has_addresses and device.has_totals):
         return {}
@@ -68,11 +68,10 @@ class Categorised(msgspec.Struct, frozen=True, eq=False):
 
     of: Int8
     any_pass: bool
-    """Whether a forward pass was detected; otherwise all categories are unknown."""
+    """Whether a forward pass was found. If not, all categories are unknown."""
 
 
 def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
-    """Returns the category of each block of a device."""
     lives = lives_of(trace, owners, device)
     return Categorised(categories_of(lives), passes_of(lives) > 0)
 
@@ -138,9 +137,9 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Start times of forward passes and of all other stages, each ascending.
+    """Returns the start times of forward passes and the start times of all other stages, each in ascending order.
 
-    A forward pass starts after another stage, with the first module call or the first operator that has a backward
+    A forward pass starts at the first module call after another stage, or at the first operator that has a backward
     operator.
     """
     linked = trace.forward[operators]

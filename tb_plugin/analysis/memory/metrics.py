@@ -54,10 +54,10 @@ _OF_TOTALS = (
         "ns",
         {
             **{
-                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak since trace start.")
+                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "First time of the peak, since trace start.")
                 for key in _WHAT
             },
-            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, measured from the first event."),
+            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, since the first event."),
         },
     ),
 )
@@ -96,8 +96,9 @@ METRICS = OF_DEVICES.adding(
             "fragmentation_cause": (
                 "Cause",
                 (
-                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth despite "
-                    "free memory. one large block: exceeds free memory. more than was asked for: other cases."
+                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth "
+                    "despite free memory. one large block: exceeds free memory. more than was requested: other "
+                    "cases."
                 ),
             ),
         },
@@ -175,12 +176,12 @@ METRICS = OF_DEVICES.adding(
         "ns",
         {
             "moment_ns": ("Time", "Time since the first event."),
-            "allocated_at_ns": ("Allocated at", "Allocation time, measured from the first event."),
-            "released_at_ns": ("Released at", "Release time, measured from the first event."),
+            "allocated_at_ns": ("Allocated at", "Allocation time, since the first event."),
+            "released_at_ns": ("Released at", "Release time, since the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Time of the allocated peak, measured from the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak, measured from the first event."),
+            "peak_time_ns": ("Peak at", "Time of the allocated peak, since the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak, since the first event."),
         },
     ),
     define(

@@ -24,19 +24,20 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class Origin(msgspec.Struct, frozen=True, eq=False):
-    """One column of origins: ``of`` maps each allocator event to an index into ``texts`` (-1 = none)."""
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """One kind of origin. ``of`` maps each allocator event to an index into ``texts`` (-1 = none)."""
 
     of: Int32
     texts: pa.Array
 
     @property
     def is_recorded(self) -> bool:
-        """Returns whether any event has this origin."""
+        """Returns whether any event has an origin of this kind."""
         return bool((self.of != MISSING).any())
 
     def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts of some events, null for none."""
+        """Returns the texts of these events, null if an event has no origin."""
         return self.texts_of(self.of[events])
 
     def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
@@ -44,29 +45,27 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
-class Origins(msgspec.Struct, frozen=True, eq=False):
-    """Origins of allocator events."""
-
+@dataclass(frozen=True, eq=False)
+class Origins:
     frame: Origin
     """Python line, as in ``code_lines``."""
     phase: Origin
     step: Origin
-    """Profiler step; ``of`` contains indices into ``trace.steps``."""
+    """Profiler step. ``of`` contains indices into ``trace.steps``."""
 
     def recorded(self, keys: Iterable[str]) -> list[str]:
-        """Returns these column keys without those that are empty in the trace."""
+        """Returns the column keys for which the trace has data."""
         known = zip(ORIGINS, (self.frame.is_recorded, self.phase.is_recorded, self.step.is_recorded), strict=True)
         left_out = {key for key, there in known if not there} | (set() if self.step.is_recorded else {"outlives_step"})
         return [key for key in keys if key not in left_out]
 
 
 def origins_of(trace: TraceTable, owners: Owners) -> Origins:
-    """Returns the origins of all allocator events in a trace."""
     return origins_at(trace, owners, tracks_of(trace), trace.memory.time_ns)
 
 
 def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origins:
-    """Returns the origins at each (track, time). ``owners`` must be ``owners_at`` of the same points."""
+    """Returns the origins at each (track, time). ``owners`` must be the result of ``owners_at`` for the same points."""
     phases = phases_of(trace)
     phase = phases.of[annotation_at(trace, track, time)].astype(np.int32)
     labels = trace.steps.label if trace.steps.recorded else ()
@@ -78,15 +77,15 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
-    """Returns the index of the recorded step on the host at each time (-1 = none)."""
+    """Returns the index of the recorded step that runs on the host at each time (-1 = none)."""
     steps = trace.steps if trace.steps.recorded else Steps()
     return steps.at(time, on_host=True).astype(np.int32)
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Python line of the innermost operator or Python call at each event.
+    """Returns the Python line of the innermost operator or Python call at each event.
 
-    Without one, a backward operator has the line of its forward operator.
+    If a backward operator has no line, the line of its forward operator is used.
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]

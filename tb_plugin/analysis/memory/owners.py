@@ -17,34 +17,43 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class Owners(msgspec.Struct, frozen=True, eq=False):
-    """Enclosing operators and modules of allocator events, or of any points in time on a thread; -1 = none."""
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """Enclosing operators and modules of allocator events, or of any times on a thread. -1 = none."""
 
     operators: Int64
-    """Rows of all operators on the threads with allocator events."""
+    """Rows of all operators on threads that have allocator events."""
     parent: Int32
-    """Index of the parent of each of the ``operators``."""
+    """For each of ``operators``, the index of its parent in ``operators``."""
     root: Int32
-    """Index of the top-level ancestor of each of the ``operators``."""
+    """For each of ``operators``, the index of its top-level ancestor in ``operators``."""
     operator: Int32
-    """Index into ``operators`` of each event's innermost operator."""
+    """For each event, the index of its innermost operator in ``operators``."""
     module: Int32
-    """Row of each event's innermost module call. Backward operators have the module of their forward operator."""
+    """Row of the innermost module call for each event.
+
+    Backward operators belong to the module of their forward operator.
+    """
     forward: Int32
-    """Row of the forward operator of each event's operator, or of its nearest ancestor that has one."""
+    """Row of the forward operator that belongs to each event's operator, or to its nearest ancestor with a forward
+    operator.
+    """
     reported: Int32 = no_rows(np.int32)
-    """Name (string id) of each event's operator according to the profiler; empty if it reports none."""
+    """Operator name (string id) that the profiler reports for each event. Empty if it reports no names."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the operator names (string ids) of these events; without a recorded call, the reported names."""
+        """Returns the operator name (string id) of each event.
+
+        If no call is recorded, this is the name that the profiler reports.
+        """
         return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the names (string ids) of the parents of these events' operators."""
+        """Returns the name (string id) of the operator that calls each event's operator."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the names (string ids) of the top-level operators enclosing these events."""
+        """Returns the name (string id) of the top-level operator that encloses each event."""
         return self._or_reported(
             _take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events
         )
@@ -53,12 +62,12 @@ class Owners(msgspec.Struct, frozen=True, eq=False):
         return np.where(names == MISSING, self.reported[events], names) if len(self.reported) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the names (string ids) of the modules of these events."""
+        """Returns the name (string id) of each event's module."""
         return _take(trace.name, self.module[events])
 
 
 def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
-    """Values at these indices; -1 for index -1."""
+    """Returns the values at these indices, -1 for index -1."""
     found = values[at] if len(values) else at
     return np.where(at == MISSING, MISSING, found).astype(np.int32)
 
@@ -66,8 +75,8 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 def owners_of(trace: TraceTable) -> Owners:
     """Returns the innermost operator and module call on the thread of each allocator event.
 
-    If the profiler reports an operator's name, the enclosing call of that name is used. Without such a call, only
-    the name is known.
+    If the profiler reports an operator name for the event, the enclosing call with this name is used. If there is
+    no such call, only the name is known.
     """
     owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
     stated = trace.reported_memory.name
@@ -80,7 +89,10 @@ def owners_of(trace: TraceTable) -> Owners:
 
 @cached_by_argument
 def _reported_calls(trace: TraceTable) -> Int64:
-    """Row of the call of each allocator event's reported operator (-1 = none). Of several open calls, the latest."""
+    """Returns the row of the call of the operator that the profiler reports for each allocator event (-1 = none).
+
+    If several calls are active, returns the latest.
+    """
     stated, time = trace.reported_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
     wanted[stated[stated != MISSING]] = True
@@ -107,7 +119,7 @@ def _reported_calls(trace: TraceTable) -> Int64:
 
 
 def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
-    """Returns the innermost operator and module call at each (track, time); track -1 = no thread."""
+    """Returns the innermost operator and module call at each (track, time). Track -1 means no thread."""
     known = np.unique(track[track != MISSING])
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -142,9 +154,9 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @cached_by_argument
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event (-1 = its thread has no events).
+    """Returns the track of each allocator event, -1 if its thread has no events in the trace.
 
-    If the profiler reports the operator, the track of its call is used.
+    If the profiler reports an operator for the event, the track of the operator's call is used.
     """
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}

@@ -38,8 +38,9 @@ SUMS = (
 )  # fmt: skip
 
 
-class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Inputs shared by all memory tables."""
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Data that all memory tables use."""
 
     trace: TraceTable
     owners: Owners
@@ -48,7 +49,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns the table with one row per device and operator, and one row per device for events outside operators."""
+    """Returns a table with one row per device and operator. Events outside operators have one row per device."""
     trace = scene.trace
     # Threads without allocations count too: the number of calls equals that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
@@ -73,7 +74,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns the table with one row per device and top-level operator. Each allocation counts in one row."""
+    """Returns a table with one row per device and top-level operator. Each allocation is in exactly one row."""
     trace = scene.trace
     alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
     began = alone[scene.window.holds(trace.start_ns[alone])]
@@ -113,7 +114,7 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns the columns to hide: the device column if there is only one device."""
+    """Returns the columns to hide: the device column, if there is only one device."""
     return ("device",) if len(devices) == 1 else ()
 
 
@@ -155,12 +156,15 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
-    """Returns the names of the allocating operators. Blocks that are not ``known`` were allocated before the trace."""
+    """Returns the names of the operators that allocated the blocks.
+
+    If ``known`` is False, the block was allocated before the trace.
+    """
     names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
 def module_names(trace: TraceTable, name: Int32) -> pa.Array:
-    """Returns the module names without prefix, null for none."""
+    """Returns the module names without their prefix, null for -1."""
     return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE, replacement="")

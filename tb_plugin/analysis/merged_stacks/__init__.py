@@ -1,4 +1,4 @@
 """Merged stacks: nodes, functions, callers and callees.
 
-Used for traces and for stack files.
+Used for both traces and stack files.
 """

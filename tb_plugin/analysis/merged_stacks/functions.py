@@ -1,7 +1,7 @@
 """Functions in merged stacks: times, callers and callees.
 
-The self time of a function sums over all its nodes. Its total time sums over its outermost nodes, so recursion
-counts once. The self times of all functions sum to the time of the stacks.
+The self time of a function is the sum over all its nodes. Its total time is the sum over its outermost nodes, so
+recursive calls count only once. The self times of all functions add up to the total time of the stacks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_CALLER_STEPS = 2_000_000
 
 
 def packages_of(names: list[str], kinds: list[int]) -> list[tuple[str, bool]]:
-    """Returns the package of each frame, and whether it is framework code."""
+    """Returns the package of each frame, and whether the package is framework code."""
     known: dict[str, tuple[str, bool]] = {}
     found = []
     for name, kind in zip(names, kinds, strict=True):
@@ -50,7 +50,7 @@ _KINDS = {EventKind.RUNTIME: "device runtime", EventKind.MODULE: "nn.Module", Ev
 
 
 def outermost_places(places: Laid, forest: Forest) -> Bool:
-    """Returns, for each node, whether no ancestor has the same name."""
+    """Returns whether no ancestor of each node has the same name."""
     size = forest.sums(np.ones(len(places.label), np.int64))
     begin = np.zeros(len(size), np.int64)
     for level, members in enumerate(forest.levels):
@@ -67,7 +67,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
 
 
 def functions_of(places: Laid, terms: Terms) -> Frame:
-    """Returns the table of functions, sorted by self time of the selected weight, largest first."""
+    """Returns the table of functions, sorted by self time, largest first."""
     groups = group(places.label)
     forest = Forest(places.parent)
     outer = outermost_places(places, forest)
@@ -98,7 +98,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
         "node_kind": pa.array([EventKind(kind).name.lower() for kind in kinds], pa.string()),
         "package": pa.array([package for package, _ in packages], pa.string()),
         "framework": pa.array([framework for _, framework in packages], pa.bool_()),
-        **terms.shown_numbers(
+        **terms.metric_values(
             {"calls": pa.array(calls[order]), **{key: pa.array(values[order]) for key, values in sums.items()}}
         ),
     }
@@ -107,8 +107,9 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
 
 
-class _Paths(msgspec.Struct, frozen=True, eq=False):
-    """Tree of the callers of a function: the function is the root, and callers are children."""
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """Tree of the callers of a function. The function is the root, and each node's children are its callers."""
 
     label: Int64
     kind: Int64
@@ -135,7 +136,7 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
 
 
 def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
-    """Merges the paths from the function to its callers, level by level."""
+    """Merges the paths from a function to its callers, level by level."""
     at, node = mine, np.zeros(len(mine), np.int64)
     parents = np.full(len(mine), MISSING, np.int64)
     levels: list[tuple[Int64, ...]] = []
@@ -165,7 +166,7 @@ def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
 
 
 def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
-    """Merges the subtrees of the function over all its calls."""
+    """Merges the subtrees under all calls of a function."""
     inside = np.zeros(len(places.label) + 1, np.bool_)
     inside[mine] = True
     for rows in forest.levels[1:]:
@@ -221,13 +222,12 @@ def _callees(places: Places, terms: Terms) -> Tree:
 
 
 def tree_of_places(places: Places, terms: Terms) -> Tree:
-    """Returns the tree of all nodes."""
     data, value = numbers_of(places), f"{terms.weight}_ns"
     return tree_of(terms, "stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.matches)
 
 
 def numbers_of(places: Places) -> dict[str, Int64]:
-    """Returns the number columns of a tree."""
+    """Returns the columns with the numbers of a tree."""
     return {
         "calls": places.calls,
         "host_ns": places.host_total_ns,
@@ -249,11 +249,11 @@ def tree_of(
     found: int,
     hidden: tuple[str, ...] = (),
 ) -> Tree:
-    """Returns a tree to send.
+    """Returns a tree for the response.
 
-    ``value`` is the column that determines the width; ``hidden`` columns are sent but not shown.
+    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not shown.
     """
-    numbers = {key: values.tolist() for key, values in terms.shown_numbers(data).items()}
+    numbers = {key: values.tolist() for key, values in terms.metric_values(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)
     rows: list[dict[str, Scalar]] = [

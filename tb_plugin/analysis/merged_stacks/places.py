@@ -17,20 +17,21 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Places(msgspec.Struct, frozen=True, eq=False):
-    """Merged stacks in pre-order, siblings in the selected order. Times are in nanoseconds.
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Merged stacks in pre-order. Siblings are in the selected order. Times are in nanoseconds.
 
-    ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight are omitted, unless they
-    have device time and their root has time of the selected weight.
+    ``host_ns`` and ``device_ns`` are self times. A node without time of the selected weight is included only if it
+    has device time and its root has time of that weight.
     """
 
     name: list[str]
     kind: Int64
-    """EventKind of the frame; UNKNOWN for the node of work without a frame."""
+    """EventKind of the frame. UNKNOWN for the node that contains work without a frame."""
     parent: Int64
     """Index of the parent node (-1 = root)."""
     thread: Int64
-    """Thread number, if threads are separate; otherwise -1. Also -1 for work without a frame."""
+    """Thread number if threads are shown separately, otherwise -1. Also -1 for work without a frame."""
     calls: Int64
     host_ns: Int64
     device_ns: Int64
@@ -43,8 +44,9 @@ class Places(msgspec.Struct, frozen=True, eq=False):
         return len(self.name)
 
 
-class Laid(msgspec.Struct, frozen=True, eq=False):
-    """All nodes in order of their first call. A parent comes before its children."""
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """All nodes in order of their first call. Parents come before their children."""
 
     label: Int64
     texts: pa.Array
@@ -55,17 +57,18 @@ class Laid(msgspec.Struct, frozen=True, eq=False):
     host_ns: Int64
     device_ns: Int64
     backward_host_ns: Int64
-    """Host time of backward operators whose forward operators were called in this node."""
+    """Host time of the backward operators whose forward operators were called in this node."""
     backward_device_ns: Int64
 
     def names(self, some: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the names of these nodes."""
         found: list[str] = self.texts.take(pa.array(self.label[some])).to_pylist()
         return found
 
 
 def largest_nodes(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
-    """Returns at most ``most`` nodes with the largest ``weight`` ("host" or "device"), sorted by weight or by time."""
+    """Returns at most ``most`` nodes with the largest ``weight`` ("host" or "device"), sorted by this weight or by
+    time.
+    """
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
     heavy = totals[weight]
@@ -88,23 +91,23 @@ def largest_nodes(found: Laid, weight: str, most: int | None = None, by_time: bo
 
 
 def parent_groups(nodes: Groups, parent: Int32) -> Int32:
-    """Returns the parent group of each group (-1 = none). Groups must contain rows with equal paths."""
+    """Returns the index of each group's parent group (-1 = none). All rows of a group must have equal paths."""
     around = parent[nodes.first]
     return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
 
 
 def heaviest_nodes(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
-    """Returns the indices of the ``most`` nodes with the largest time, in ascending order.
+    """Returns the indices of the ``most`` nodes with the most time, in ascending order.
 
-    ``wanted`` limits the nodes; by default, all nodes with time. Ancestors have at least as much time and come
-    first, so they are included.
+    Only nodes in ``wanted`` are returned; by default, all nodes with time. Ancestors are always included, because
+    they have at least as much time and come first.
     """
     found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
 
 
 def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
-    """Returns the nodes in ``kept`` in pre-order. Siblings are sorted by rank, largest first, then by first call."""
+    """Sorts the nodes in ``kept`` in pre-order. Siblings are sorted by rank, largest first, then by first call."""
     if not len(kept):
         return kept
     return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]

@@ -1,6 +1,6 @@
 """Metrics of merged stacks.
 
-Host and device time for a trace, or the units of a stack file.
+The metrics are host and device time for a trace, or the units of a stack file.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from tb_plugin.analysis.metrics import Metrics
 Value = TypeVar("Value")
 
 
-class Terms(msgspec.Struct, frozen=True):
-    """The numbers to show, and their metric keys. ``weight`` is the sort order: "host" or "device"."""
+@dataclass(frozen=True)
+class Terms:
+    """The numbers to show, and their metric keys. ``weight`` determines the sort order: "host" or "device"."""
 
     metrics: Metrics
     weight: str = "host"
     has_device: bool = False
     has_kinds: bool = True
-    """Whether the kinds of frames are known (Python calls, operators and others)."""
-    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Replaces the metric keys of a trace; an empty key hides the number."""
+    """Whether the kinds of frames are known, such as Python calls and operators."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Metric keys that replace those of a trace. An empty key hides the number."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -32,10 +33,9 @@ class Terms(msgspec.Struct, frozen=True):
         return () if self.has_kinds else ("node_kind",)
 
     def key(self, number: str) -> str:
-        """Returns the metric key of a number."""
         return self.keys.get(number, number)
 
-    def shown_numbers(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
+    def metric_values(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the numbers to show, by metric key."""
         shown = (number for number in numbers if (self.has_device or "device" not in number) and self.key(number))
         return {self.key(number): numbers[number] for number in shown}

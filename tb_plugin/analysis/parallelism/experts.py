@@ -21,18 +21,19 @@ _TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
 _NUMBER = re.compile(r"\d+")
 
 
-class Dispatched(msgspec.Struct, frozen=True, eq=False):
-    """Token dispatches with recorded split sizes, sorted by device and time."""
+@dataclass(frozen=True, eq=False)
+class Dispatched:
+    """Token dispatches with recorded split sizes. Sorted by device and time."""
 
     row: Int64
     ratio: Float64
-    """Tokens of the busiest rank divided by the mean over all ranks."""
+    """Token count of the busiest rank, divided by the mean over all ranks."""
     experts_ns: Int64
-    """Expert GEMM time between a dispatch and the next one on its device."""
+    """Time of expert GEMMs between this dispatch and the next dispatch on the same device."""
     most: Int64
-    """Index of the busiest rank within its group."""
+    """Index of the busiest rank within the process group."""
     without: int
-    """Number of dispatches without usable sizes: not recorded, omitted because all are equal, or truncated."""
+    """Number of dispatches without usable split sizes: not recorded, truncated, or not listed because all are equal."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -40,7 +41,6 @@ class Dispatched(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def token_dispatches(trace: TraceTable) -> Dispatched:
-    """Returns the token dispatches of a trace."""
     roles = roles_of(trace)
     rows = roles.row[roles.among(Role.DISPATCH)]
     rows = rows[np.lexsort((trace.start_ns[rows], trace.device[rows]))]
@@ -55,7 +55,7 @@ def token_dispatches(trace: TraceTable) -> Dispatched:
 
 
 def _texts(trace: TraceTable, rows: Int64) -> list[str]:
-    """Split sizes recorded with each kernel or with an operator enclosing its launch; "" = none."""
+    """Returns the split sizes recorded with each kernel, or with an operator around its launch; "" = none."""
     key = trace.recorder.parallel.split_sizes[0]
     column = next((each for each in trace.others if each.key == key and each.is_text), None)
     if column is None:
@@ -70,12 +70,15 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Parses the sizes that a rank sends to or receives from each rank; empty for truncated lists (``[1, 2, ...]``)."""
+    """Parses the numbers of elements that a rank sends to each rank or receives from each rank.
+
+    Empty for truncated lists (``[1, 2, ...]``).
+    """
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Time of expert GEMMs that start between each dispatch and the next one on its device, in nanoseconds."""
+    """Returns the time of expert GEMMs that start between each dispatch and the next dispatch on the same device."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

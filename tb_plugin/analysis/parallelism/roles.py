@@ -1,6 +1,6 @@
 """Roles of device work: sharding, pipeline, offloading, experts.
 
-They are determined by the kind of work and by the ranges that enclose its launch.
+A role depends on the kind of work and on the ranges around the launch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEYS = [direction.key for direction in DIRECTIONS]
 
 
 class Role(IntEnum):
-    """Role of device work. If several apply, the first in this list is used."""
+    """Role of device work. If several roles apply, the one listed first is used."""
 
     SEND = 0
     RECEIVE = 1
@@ -64,27 +64,28 @@ WORDS = {role.name.lower().replace("_", " "): role for role in Role}
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
 
 
-class Roles(msgspec.Struct, frozen=True, eq=False):
-    """Device work with a role, in order of rows."""
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Device work that has a role, in order of rows."""
 
     row: Int64
     role: npt.NDArray[np.int8]
     bytes: Int64
     """Bytes moved (-1 = unknown)."""
     exposed_ns: Int64
-    """Exposed time of communication and offloading copies; 0 for other work."""
+    """Exposed time of communication and offloading copies. 0 for other work."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     def among(self, *roles: Role) -> Bool:
-        """Returns, for each row, whether it has one of these roles."""
+        """Returns whether each row has one of these roles."""
         return np.isin(self.role, roles)
 
 
 @cached_by_argument
 def roles_of(trace: TraceTable) -> Roles:
-    """Returns all device work in a trace that has a role."""
+    """Returns all device work in the trace that has a role."""
     names = trace.recorder.parallel
     every = (
         names.sharding, names.sending, names.receiving, names.exchanging, names.routing, names.experts,
@@ -116,7 +117,7 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
-    """Tests which device work was launched inside ranges whose name matches a pattern."""
+    """Tests which device work was launched inside a range whose name matches a pattern."""
 
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
@@ -133,7 +134,7 @@ class _Within:
 
     @property
     def backward(self) -> Bool:
-        """Returns, for each row, whether it was launched inside a backward operator."""
+        """Returns whether each row was launched inside a backward operator."""
         return self._in(backward_operators(self._trace).row)
 
     def _in(self, ranges: Int64) -> Bool:
@@ -182,7 +183,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Sets the roles of expert work. Without expert GEMMs, no all-to-all has a role."""
+    """Sets the roles of expert work. If there are no expert GEMMs, an all-to-all gets a role only by name."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -205,9 +206,9 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Role of each all-to-all, or -1.
+    """Returns the role of each all-to-all; -1 = none.
 
-    DISPATCH if expert GEMMs follow before the next all-to-all; COMBINE if it follows a dispatch.
+    The role is DISPATCH if expert GEMMs run before the next all-to-all. That next all-to-all has the role COMBINE.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
@@ -226,7 +227,10 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Bytes moved (-1 = unknown): recorded for copies, computed from element counts for collectives."""
+    """Returns the bytes moved (-1 = unknown).
+
+    They are recorded for copies, and computed from element counts for collectives.
+    """
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -237,7 +241,10 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns the exposed time of the work that a mask over ``roles_of`` selects. Concurrent work counts once."""
+    """Returns the exposed time of the work selected by a mask over ``roles_of``.
+
+    Time with concurrent work counts once.
+    """
     roles = roles_of(trace)
     found = []
     for alone, some in _exposed_ranges(trace, roles.row, roles.role):
@@ -247,7 +254,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
-    """Time during which each communication or offloading copy is exposed, in nanoseconds."""
+    """Returns the exposed time of each collective and each offloading copy."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
@@ -255,7 +262,10 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """Yields exposed ranges with a mask of the work they apply to: communication, then offloading copies."""
+    """Yields exposed time ranges and a mask of the work that they apply to.
+
+    Communication is first, offloading copies follow.
+    """
     yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

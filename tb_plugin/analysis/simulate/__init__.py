@@ -1,9 +1,9 @@
 """Simulation of the time that a change saves per step.
 
-Recorded work is replayed in the recorded order; only the change alters durations. The *lead* of the host or a
-device is how much earlier it is than recorded. Work starts as soon as its launch and earlier work allow. So a
-device uses the host's lead only where it was idle. When the host waits for a device, it takes over the device's
-lead.
+The simulation replays recorded work in the recorded order. Only the change affects durations. The *lead* of the
+host or of a device is how much earlier it is than recorded. Work starts as soon as its launch and earlier work
+allow. So a lead of the host only helps a device where the device was idle. When the host waits for a device, the
+device's lead becomes the host's lead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Combines several changes into one. Overlapping times count once; each row and step gets its largest reduction."""
+    """Combines several changes into one.
+
+    Overlapping times count once. For each row and step, the largest reduction is used.
+    """
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
@@ -54,11 +57,12 @@ def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int
 
 
 def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns the time saved by each change on its own, in nanoseconds over all ``steps``.
+    """Returns the time that each change would save without the others, in nanoseconds over all ``steps``.
 
-    ``careful`` returns a lower bound, which preserves the usual latency of launches and between kernels. Otherwise
-    latencies are zero, which gives an upper bound. With ``worth`` n, one changed step replaces n recorded steps. If
-    ``steps`` are all recorded steps, they are replayed once. A part of them is repeated indefinitely.
+    If ``careful``, the result is a lower bound: the usual latency of launches and the usual gap between kernels do
+    not change. Otherwise both are zero, and the result is an upper bound. If ``worth`` of a change is n, one
+    changed step replaces n recorded steps. The recording is replayed once if all its steps are in ``steps``. If
+    not, the selected steps are repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -77,7 +81,7 @@ def time_saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], caref
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
     """Upper bound for changes that shorten some steps by a known time.
 
-    Takes the larger of two estimates: the change without these known times, or the known times plus the saving in
+    This is the larger of two estimates. The first ignores the known times. The second adds them to the saving in
     other steps, scaled to all steps.
     """
     some = [i for i, change in enumerate(changes) if len(change.step)]
@@ -92,7 +96,7 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
 
 
 def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change outside of steps with a known reduction, so that nothing counts twice."""
+    """The part of a change outside of steps whose reduction is known, so that nothing counts twice."""
     if not len(change.step):
         return change
     host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
@@ -102,7 +106,7 @@ def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Cha
 
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change in nanoseconds; negative if the change costs time."""
+    """Time saved by each change, in nanoseconds; negative if the change costs time."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(_saved_once, trace, steps, changes, careful)
@@ -118,7 +122,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
 
 
 def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """The part of a change that the host runs or launches in these steps."""
+    """The part of a change that the host runs or launches within these steps."""
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
@@ -132,7 +136,7 @@ Program = Callable[[TraceTable, "Queue", Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Time saved by each change on the slowest device, in nanoseconds."""
+    """Time saved by each change in nanoseconds. The slowest device decides."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     from tb_plugin.analysis.simulate.dependencies import queue_of
 
@@ -151,21 +155,19 @@ def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequ
 
 
 def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much earlier the recording ends, plus a constant that is equal for all changes."""
-    from tb_plugin.analysis.simulate.replay import ON_TIME, leads_of
-
+    """How much earlier the recording ends, plus a constant that is the same for all changes."""
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
 def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much shorter each repetition becomes if the steps repeat indefinitely, plus a constant equal for all
-    changes.
+    """How much shorter each repetition becomes if the steps repeat indefinitely.
 
-    Each repetition starts with the leads at the end of the one before. The saving is the smallest growth of a lead:
-    of the host alone, of the device alone, or half of the growth if each waits for the other. Work still queued at
-    the start recurs at the end and is not saved.
+    The result includes a constant that is the same for all changes. Each repetition starts with the final leads of
+    the previous one. The saving is the smallest of three values: how much the host's lead grows, how much the
+    device's lead grows, and half of the growth if each waits for the other. Work that is queued at the start is
+    queued again at the end, so it is not saved.
     """
     from tb_plugin.analysis.simulate.replay import EITHER_EARLY, leads_of
 

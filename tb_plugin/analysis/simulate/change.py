@@ -11,17 +11,18 @@ from tb_plugin.lib.intervals import EMPTY, Ranges
 Int64 = npt.NDArray[np.int64]
 
 
-class Change(msgspec.Struct, frozen=True, eq=False):
-    """A change of the program: ranges of host time that disappear, and reductions of device work."""
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A change of the program: host time ranges that disappear, and device work that becomes shorter."""
 
     host: Ranges = EMPTY
-    row: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
-    less_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
-    """Reduction of each ``row``; negative if it takes longer."""
-    step: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
-    """Indices of simulated steps with a known reduction, without duplicates."""
-    step_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """How much shorter each ``row`` becomes; negative if it becomes longer."""
+    step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """Indices of simulated steps whose reduction is known, without duplicates."""
+    step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
-    """Number of recorded steps whose work one step does after the change."""
+    """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False
-    """Whether to count reductions on other streams, because the busiest stream may have waited for them."""
+    """Whether reductions on other streams count, because the busiest stream may have waited for them."""

@@ -29,34 +29,35 @@ NEAR_NS = 20_000
 MOST_WAITS = 20_000
 
 
-class Queue(msgspec.Struct, frozen=True, eq=False):
-    """Device events that delay later ones, grouped by the host's waits. Times are in nanoseconds.
+@dataclass(frozen=True, eq=False)
+class Queue:
+    """Device events that delay later events, grouped by the waits of the host. Times are in nanoseconds.
 
-    They are the events of the busiest stream, and others that start on an idle device.
+    These are the events of the busiest stream, and events of other streams that start on an idle device.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """Idle time of the device before each event, if a late launch certainly caused it."""
+    """Idle time of the device before each event, if it was certainly idle because of a late launch."""
     most_gap_ns: Int64
-    """Upper bound of ``gap_ns``. Includes time during which only other streams were busy."""
+    """Upper bound of ``gap_ns``. It includes time in which only other streams were busy."""
     slack_ns: Int64
-    """How much later each launch could have been without a delay; 0 if only the launch delayed the event."""
+    """How much later each launch could have been without delaying the event; 0 if only the launch delayed it."""
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
-    """Boundaries of the groups of events between two waits of the host."""
+    """Indices at which the events are split by the waits of the host."""
     waits: Waits
     usual_ns: tuple[int, int]
-    """Usual latency between two kernels, and of a launch."""
+    """Typical latency between two kernels, and typical latency of a launch."""
     device: int
     first_ns: int
-    """End of earlier work on the device, or the start of the steps on the host if later."""
+    """End of earlier work on the device, or start of the steps on the host, whichever is later."""
     last_ns: int
     last_place: int
-    """Index of the last event in the queue that starts no later than the device's last event (-1 = none)."""
+    """Index of the last event in the queue that starts at or before the device's last event (-1 = none)."""
     track: int
 
 
@@ -66,16 +67,16 @@ class Waits(msgspec.Struct, frozen=True, eq=False):
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """Duration of each wait, without delays by the profiler."""
+    """Duration of each wait, excluding delays by the profiler."""
     done_ns: Int64
-    """End of the last work that the call waited for; far in the past if there is none."""
+    """End of the last work for which the call waited; a time far in the past if there is none."""
     place: Int64
-    """Index in the queue of the last event that starts no later than the awaited work (-1 = before all events)."""
+    """Index in the queue of the last event that starts at or before the awaited work (-1 = before all events)."""
 
 
 @cached_by_argument
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the device events launched between ``begin`` and ``end``, with their delays."""
+    """Returns the device events that were launched between ``begin`` and ``end``, with their delays."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -126,9 +127,9 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Busy time of other streams before each event of the busiest stream, while that stream was idle.
+    """Time before each event of the busiest stream in which that stream was idle and another stream was busy.
 
-    0 for the first event and for events of other streams.
+    0 for the first event, and for events of other streams.
     """
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
@@ -139,7 +140,7 @@ def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> I
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns the idle time of a device that ends at each of these times; 0 if no idle gap ends there."""
+    """Returns the length of the idle gap of a device that ends at each time; 0 if no gap ends there."""
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -158,7 +159,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """Waits of the threads that launch or request work on a device, and the row each waited for (-1 = none)."""
+    """Waits of the threads that launch or request work on a device, and the row that each waited for (-1 = none)."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -184,7 +185,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
-    """Rows of launch calls that blocked because the queue was full."""
+    """Rows of launch calls that blocked because the launch queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:

@@ -26,8 +26,12 @@ Int64 = npt.NDArray[np.int64]
 _WORK_PER_BATCH = 4096
 
 
-class Leads(msgspec.Struct, frozen=True, eq=False):
-    """How much earlier host and device finish, in nanoseconds; shape (starts, changes)."""
+@dataclass(frozen=True, eq=False)
+class Leads:
+    """How much earlier host and device finish, in nanoseconds.
+
+    The shape is (pairs of initial leads, changes).
+    """
 
     host: Int64
     device: Int64
@@ -48,7 +52,7 @@ def leads_of(
 ) -> Leads:
     """Returns how much earlier host and device finish with each change.
 
-    ``begins`` contains the leads of host and device at the start.
+    ``begins`` contains pairs of initial leads: of the host, and of the device.
     """
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have waited for the host, or been queued long before.
@@ -65,9 +69,11 @@ def leads_of(
         for change, each, bound in zip(changes, gone, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
-            bound += np.maximum(each.may_have_held_up(queue) - slack, 0)
+            bound += np.maximum(each.may_have_delayed(queue) - slack, 0)
     after = _after(queue, [each.until for each in gone], queue.waits.place, queue.waits.done_ns)
-    last = _after(queue, [each.alone for each in gone], np.array([queue.last_place]), np.array([queue.last_ns]))[:, 0]
+    last = _after(
+        queue, [each.until_exclusive for each in gone], np.array([queue.last_place]), np.array([queue.last_ns])
+    )[:, 0]
     host_lead, lead = _run(queue, host, growth, limit, after, begins)
     return Leads(host_lead + host.at_end, lead + last)
 
@@ -75,7 +81,10 @@ def leads_of(
 def _run(
     queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
-    """Final leads of host and device, shape (starts, changes). The host's lead excludes its own reduction."""
+    """Final leads of host and device, with shape (pairs of initial leads, changes).
+
+    The host's lead excludes the reduction of its own time.
+    """
     waits = queue.waits
     host_lead, device_lead = (
         np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*begins, strict=True)
@@ -100,7 +109,7 @@ def _run(
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
-    """Reduction between the start of the queue entry ``place`` and the time ``when``; shape (changes, places)."""
+    """Reduction from the start of queue entry ``place`` to the time ``when``, with shape (changes, places)."""
     start = np.append(queue.start_ns, 0)[place]
     between = np.stack([until(when) - until(start) for until in gone])
     found: Int64 = np.where(start <= when, between, 0)
@@ -108,9 +117,9 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """Reductions of host time at each wait and at the end, per change.
+    """Reductions of host time up to each wait and up to the end, for each change.
 
-    ``is_gone`` marks waits of which the change removes at least half. Time blocked by the profiler is excluded.
+    ``is_gone`` marks the waits of which a change removes at least half, not counting time blocked by the profiler.
     """
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
@@ -126,9 +135,9 @@ class _Host:
 class _Gone:
     """Cumulative reduction of device work by one change.
 
-    For the lower bound, only work that runs alone on the device counts. For the upper bound, all reductions of the
-    busiest stream count. Reductions of other streams count while it is idle, because it may have waited for them.
-    Removed work also removes the latency before it.
+    For a lower bound, a reduction only counts where the work runs alone on the device. For an upper bound, all
+    reductions on the busiest stream count. Reductions on other streams count while the busiest stream is idle,
+    because it may have waited for them. If work is removed, so is the latency before it.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -164,15 +173,16 @@ class _Gone:
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
-    def alone(self, when: Int64) -> Int64:
-        """Returns the same as ``until``, but only for time during which the work ran alone on the device."""
+    def until_exclusive(self, when: Int64) -> Int64:
+        """Returns the same as ``until``, but only for times at which the work ran alone on the device."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
-    def may_have_held_up(self, queue: Queue) -> Int64:
-        """Returns how much later each launch could have been if its work waited for reduced work of another stream.
+    def may_have_delayed(self, queue: Queue) -> Int64:
+        """Returns how much later each launch could have been if its work waited for shortened work on another
+        stream.
 
-        Possible if the work starts soon after that other work ends, and its launch had returned before.
+        This is possible if the work starts soon after the other work ends, and if its launch had already returned.
         """
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
@@ -182,7 +192,7 @@ class _Gone:
 
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """Time during which each row runs without other work on its device, except ``rows`` themselves."""
+    """Time in which each row runs while the device runs no work outside ``rows``."""
     overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(overlap, rows)

@@ -17,9 +17,9 @@ Int64 = npt.NDArray[np.int64]
 
 
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
-    """Returns the table of these blocks, in the order of ``rows``.
+    """Returns a table of these blocks, in the order of ``rows``.
 
-    ``end_event`` and ``end_ns`` refer to the first release event of a block.
+    ``end_event`` and ``end_ns`` refer to a block's first release event.
     """
     snapshot = device.snapshot
     words, stack = stack_words(snapshot), device.block("stack")[rows]
@@ -54,7 +54,7 @@ def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
 
 
 def event_table(device: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns the table of a device's events from ``first`` to ``last``, inclusive."""
+    """Returns a table of a device's events from ``first`` to ``last``, both included."""
     snapshot, events = device.snapshot, device.snapshot.events
     stop = device.count if last is None else min(last + 1, device.count)
     rows = slice(device.events.start + first, device.events.start + stop)

@@ -35,13 +35,12 @@ WHY = {
 }
 
 
-class BlockCategories(msgspec.Struct, frozen=True, eq=False):
-    """Category of each memory block of a device."""
-
+@dataclass(frozen=True, eq=False)
+class BlockCategories:
     of: Int8
     """Index into ``names`` for each block."""
     names: tuple[str, ...]
-    """Keys of ``memory_categories.ORDER``, then other categories recorded in the snapshot."""
+    """Keys of ``memory_categories.ORDER``, followed by other categories that the snapshot records."""
     source: Source
 
     @property
@@ -50,14 +49,13 @@ class BlockCategories(msgspec.Struct, frozen=True, eq=False):
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
-        """Returns the category names of these blocks; null if categories are unknown."""
+        """Returns the category names of these blocks, null if categories are unknown."""
         if not self.has_any:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
 
 
 def categories_of_blocks(device: DeviceLevels) -> BlockCategories:
-    """Returns the category of each block of a device."""
     return _categories(device.snapshot, device.place) if devices_of(device.snapshot) else _none(0, "no stacks")
 
 
@@ -82,9 +80,10 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Categories recorded in the snapshot.
+    """Returns the categories recorded in the snapshot.
 
-    Blocks without a category are unknown. So are blocks of further categories once int8 has no codes left.
+    Blocks without a category are unknown. If there are more categories than int8 codes, blocks of the last
+    categories are unknown too.
     """
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
@@ -99,7 +98,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of these blocks by category, without empty categories."""
+    """Returns the bytes of these blocks by category. Categories without bytes are omitted."""
     found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], device.block("size")[rows])
@@ -107,7 +106,7 @@ def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
 
 
 def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns the allocated bytes by category after event ``at``, as a payload; empty if categories are unknown."""
+    """Returns a payload with the allocated bytes by category after event ``at``. Empty if categories are unknown."""
     found = categories_of_blocks(device)
     if not found.has_any:
         return {}
@@ -130,7 +129,10 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
 
 
 def category_notes(device: DeviceLevels) -> list[Notice]:
-    """Returns a notice on why categories are unknown; empty if they are known or the device has no blocks."""
+    """Returns a notice that explains why categories are unknown.
+
+    Empty if they are known or the device has no blocks.
+    """
     found = categories_of_blocks(device)
     if found.has_any or not len(device.block("size")):
         return []

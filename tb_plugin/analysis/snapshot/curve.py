@@ -18,9 +18,10 @@ WIDTH = 800
 
 
 def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
-    """Returns allocated, active, reserved and free bytes after each event of ``span``, or over time.
+    """Returns the allocated, active, reserved and free bytes after each event in ``span``. The x axis is the event
+    number or the time.
 
-    Each of ``width`` columns keeps the first, last, smallest and largest value of each line.
+    The points are reduced to ``width`` columns, as in ``detail``.
     """
     first, last = span
     events = np.arange(first, last + 1)
@@ -43,8 +44,8 @@ def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width:
 
 
 def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
-    """Returns the indices of the points to draw: first, last, smallest and largest value in each of ``width``
-    columns.
+    """Returns the indices of the points to draw. Each of ``width`` columns has the first, last, smallest and
+    largest value of each line.
 
     ``place`` contains the x values in ascending order.
     """

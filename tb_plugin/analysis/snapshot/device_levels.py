@@ -19,8 +19,9 @@ Bool = npt.NDArray[np.bool_]
 HOST_NAME = "pinned host memory"
 
 
-class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
-    """One device of a snapshot: its slices of the tables. Its events are numbered from 0."""
+@dataclass(frozen=True, eq=False)
+class DeviceLevels:
+    """One device of a snapshot, with its part of each table. Event numbers start from 0."""
 
     snapshot: Snapshot
     place: int
@@ -36,21 +37,19 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def action(self) -> npt.NDArray[np.int8]:
-        """Returns the action of each event."""
         return self.snapshot.events.action[self.events]
 
     @property
     def time_ns(self) -> Int64:
-        """Returns the time of each event."""
         return self.snapshot.events.time_ns[self.events]
 
     def block(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns a column of the device's blocks."""
+        """Returns one column of the table of the device's blocks."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.blocks, column)[self.blocks]
         return found
 
     def segment(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns a column of the device's segments."""
+        """Returns one column of the table of the device's segments."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.segments, column)[self.segments]
         return found
 
@@ -59,31 +58,35 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
-        """Returns the indices of the blocks that are live after an event, including those pending release."""
+        """Returns the indices of the blocks that exist after an event, including blocks whose release is pending."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
 
     def allocated(self, event: int) -> Int64:
-        """Returns the indices of the blocks that are allocated after an event: their release was not requested yet."""
+        """Returns the indices of the blocks that are allocated after an event.
+
+        Blocks whose release was requested are excluded.
+        """
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
-class Levels(msgspec.Struct, frozen=True, eq=False):
-    """Bytes after each event: index e + 1 is after event e, index 0 is before the first event."""
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Bytes after each event. Index e + 1 is after event e; index 0 is before the first event."""
 
     allocated: Int64
-    """Bytes of blocks whose release was not requested."""
+    """Bytes of the blocks whose release was not requested."""
     active: Int64
-    """Allocated bytes, plus blocks that are released but still used by a stream."""
+    """Allocated bytes, plus bytes of blocks that are released but still used by a stream."""
     reserved: Int64
 
     def peak(self) -> int:
-        """Returns the first event with the most allocated bytes (-1 = before the first event)."""
+        """Returns the first event after which the most bytes are allocated (-1 = before the first event)."""
         return int(np.argmax(self.allocated)) - 1
 
     def most_reserved(self) -> int:
-        """Returns the event with the most reserved bytes (-1 = before the first event).
+        """Returns the event after which the most bytes are reserved (-1 = before the first event).
 
-        If there are several, returns the first of them with the most active bytes.
+        If there are several, returns the one with the most active bytes, and of equal ones the first.
         """
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
@@ -91,7 +94,7 @@ class Levels(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
-    """Returns the devices with blocks, segments or events; the host comes last."""
+    """Returns the devices that have blocks, segments or events. The host comes last."""
     found = []
     for place, number in enumerate(snapshot.device_ids):
         name = HOST_NAME if number == HOST else device_name(snapshot.device_type, number)
@@ -102,13 +105,13 @@ def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
 
 
 def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
-    """Slice of a device's rows. Tables are sorted by device."""
+    """Returns the slice of a table that contains a device's rows. Tables are sorted by device."""
     rows = np.flatnonzero(ids == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the requested device, by default the one with the most events.
+    """Returns the requested device, by default the device with the most events.
 
     Raises BadRequest for an unknown device.
     """
@@ -128,7 +131,6 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
 
 
 def levels_of(device: DeviceLevels) -> Levels:
-    """Returns the allocated, active and reserved bytes after each event of a device."""
     return _levels(device.snapshot, device.place)
 
 
@@ -149,7 +151,10 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
 
 
 def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes of blocks or segments after each event; shape (count + 1,), starting before the first event."""
+    """Returns the bytes of blocks or segments after each event.
+
+    The first of the ``count + 1`` entries is before the first event.
+    """
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
     ends = np.flatnonzero((end != NEVER) & (end >= begin))
@@ -158,19 +163,20 @@ def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int
 
 
 def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event number in a request parameter, clipped to the existing events; None if missing.
+    """Returns the event number in a request parameter, None if missing. Numbers beyond the first or last event are
+    clipped.
 
-    Raises BadRequest.
+    Raises BadRequest if the parameter is not an integer.
     """
     requested = int_param(params, key)
     return None if requested is None else min(max(requested, -1), device.count - 1)
 
 
 def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
-    """Returns the first and last event of the requested part of the history, by default all. Raises BadRequest.
+    """Returns the first and last event of the requested part of the history. The default is the entire history.
 
-    ``from`` and ``to`` are event numbers; ``from_ns`` and ``to_ns`` are times. A part by time starts with the state
-    at ``from_ns``.
+    ``from`` and ``to`` are event numbers; ``from_ns`` and ``to_ns`` are times. If ``from_ns`` is given, the first
+    event is the last one at or before that time. Raises BadRequest for an invalid range.
     """
     low, high = moment_of(device, params, "from"), moment_of(device, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")
@@ -183,7 +189,7 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
 
 
 def ooms_of(device: DeviceLevels) -> Int64:
-    """Returns the out-of-memory events."""
+    """Returns the numbers of the out-of-memory events."""
     return np.flatnonzero(device.action == Action.OOM)
 
 

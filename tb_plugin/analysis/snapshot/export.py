@@ -35,9 +35,10 @@ def events_of(model: object, where: str) -> pa.Table:
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:
-    """Returns the blocks of one device of a snapshot; with ``at``, those live after this event.
+    """Returns the blocks of one device of a snapshot. If ``at`` is given, returns only blocks that exist after this
+    event.
 
-    Raises NotFoundError for other models, BadRequest for an unknown device.
+    Raises NotFoundError for other models, and BadRequest for an unknown device.
     """
     if not isinstance(model, Snapshot):
         do = "The table memory_events of the view memory has the blocks of a trace."

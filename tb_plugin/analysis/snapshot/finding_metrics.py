@@ -40,7 +40,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         COUNTED,
         "count",
         {
-            "growing_steps": ("Growing steps", "Steps with remaining blocks."),
+            "growing_steps": ("Growing steps", "Steps with unreleased blocks."),
             "counted_steps": ("Steps", "Counted steps."),
             "left_blocks": (
                 "Remaining blocks",
@@ -69,7 +69,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             ),
         },
     ),
-    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted step to the last step.")}),
+    define(PEAKS, "count", {"peak_steps": ("Steps", "Steps from the first counted step to the last.")}),
     define(
         PEAKS,
         "ratio",
@@ -97,7 +97,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {
             "pinning_line": (
                 "Pinned by",
-                "Line of the remaining blocks that pin the most bytes.",
+                "Line of the unreleased blocks that pin the most bytes.",
             )
         },
     ),

@@ -16,8 +16,9 @@ Bool = npt.NDArray[np.bool_]
 SMALL_BLOCK = 1 << 20
 
 
-class Free(msgspec.Struct, frozen=True, eq=False):
-    """Reserved segments and the gaps in them. An expandable segment counts as one."""
+@dataclass(frozen=True, eq=False)
+class Free:
+    """Reserved segments and the gaps between their blocks. An expandable segment counts as one segment."""
 
     size: Int64
     """Bytes of each segment."""
@@ -26,25 +27,24 @@ class Free(msgspec.Struct, frozen=True, eq=False):
     pool: Int64
     is_small: Bool
     gap: Int64
-    """Bytes of each gap; ``gap_range`` is the index of its segment."""
+    """Bytes of each gap. ``gap_range`` contains the index of each gap's segment."""
     gap_range: Int64
     block: Int64
-    """Indices of the device's blocks in segments; ``block_range`` is the index of each block's segment."""
+    """Indices of the device's blocks in segments. ``block_range`` contains the index of each block's segment."""
     block_range: Int64
 
     @property
     def is_pinned(self) -> Bool:
-        """Returns, for each segment, whether it contains a block and so cannot be returned to the driver."""
+        """Returns whether each segment contains a block, so that it cannot be returned to the driver."""
         return self.free < self.size
 
     def largest(self, usable: Bool | None = None) -> int:
-        """Returns the largest gap in bytes, optionally only in segments that the mask ``usable`` selects."""
+        """Returns the size of the largest gap. If ``usable`` is given, only segments in this mask are searched."""
         gaps = self.gap if usable is None else self.gap[usable[self.gap_range]]
         return int(gaps.max(initial=0))
 
 
 def free_of(device: DeviceLevels, event: int) -> Free:
-    """Returns the free reserved memory of a device after an event."""
     moment = moment_at(device, event)
     rows = moment.rows
     used = moment.by_row(moment.size, moment.row)

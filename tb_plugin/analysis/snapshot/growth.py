@@ -33,55 +33,59 @@ RISEN = 0.05
 LEAK_CONFIDENCE = 0.7
 
 
-class Growth(msgspec.Struct, frozen=True, eq=False):
-    """Retained memory per allocation stack: one row per stack with blocks after the first or last step."""
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Retained memory, with one row for each allocation stack that has blocks after the first or the last step.
+
+    The first step is the warm-up.
+    """
 
     stack: Int64
     first_bytes: Int64
-    """Bytes allocated after the first step, which is the warm-up."""
+    """Bytes allocated at the end of the first step, which is the warm-up."""
     last_bytes: Int64
     last_blocks: Int64
     left_bytes: Int64
-    """Bytes allocated in the counted steps and still allocated after the last one."""
+    """Bytes allocated in the steps in ``counted`` and still allocated after the last step."""
     left_blocks: Int64
     counted: Int64
-    """Number of counted steps: without the warm-up and without the last n steps.
+    """Number of steps that are checked for growth: all except the warm-up and the last n steps.
 
-    Here n is the longest lifetime of a released block of the stack, in steps. Younger blocks may still be released.
+    n is the longest lifetime of any released block of the stack, in steps. Younger blocks may still be released.
     """
     growing: Int64
-    """Number of counted steps whose blocks remain."""
+    """Number of checked steps from which blocks remain."""
     confidence: Float64
-    """Share of the counted steps whose blocks remain, times the similarity of their bytes.
+    """Share of the checked steps from which blocks remain, times the similarity of the bytes that remain from each.
 
-    Similarity is 1 - d / (2 m), for mean m and mean absolute deviation d. Confidence is 0 with too few steps, or if
-    growth ended.
+    The similarity is 1 - d / (2 m), for mean m and mean absolute deviation d. The confidence is 0 if there are too
+    few steps or growth has ended.
     """
 
     @property
     def step_bytes(self) -> Float64:
-        """Returns the mean bytes retained per counted step."""
+        """Returns the mean retained bytes per checked step."""
         return self.left_bytes / np.maximum(self.counted, 1)
 
     @property
     def step_blocks(self) -> Float64:
-        """Returns the mean number of blocks retained per counted step."""
+        """Returns the mean number of retained blocks per checked step."""
         return self.left_blocks / np.maximum(self.counted, 1)
 
     def ranked(self) -> Int64:
-        """Returns the rows sorted by bytes per step times confidence, then by allocated bytes at the end, largest
+        """Returns the rows sorted by bytes per step times confidence, then by bytes allocated at the end, largest
         first.
         """
         return np.lexsort((self.stack, -self.last_bytes, -self.step_bytes * self.confidence))
 
     def leaks(self) -> Int64:
-        """Returns the rows of leak candidates, in the order of ``ranked``."""
+        """Returns the rows that may be leaks, in the order of ``ranked``."""
         rows = self.ranked()
         return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
 
 
 def growth_of(device: DeviceLevels) -> Growth:
-    """Returns the memory that each stack retains from step to step; empty without steps."""
+    """Returns the memory that each stack retains from step to step. Empty if there are no steps."""
     return _growth(device.snapshot, device.place) if device.count else _none()
 
 
@@ -125,7 +129,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
 
 
 def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
-    """Longest lifetime of a released block of each stack, in steps; 0 if there is none."""
+    """Returns the longest lifetime of any released block of each stack, in steps; 0 if no block was released."""
     longest = np.zeros(len(groups), np.int64)
     rows = np.flatnonzero(~left & (born >= 0))
     np.maximum.at(longest, groups.of[rows], steps.of(freed[rows]) - born[rows])
@@ -133,7 +137,7 @@ def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool
 
 
 def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
-    """Number of steps that retain blocks, and the confidence, per stack."""
+    """Returns, for each stack, the number of steps from which blocks remain, and the confidence."""
     rows = np.flatnonzero(kept)
     pairs = group(groups.of[rows], step[rows]) if len(rows) else Groups(rows, rows)
     of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
@@ -150,22 +154,23 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     return growing, np.where(sure, share * alike, 0.0)
 
 
-class Rise(msgspec.Struct, frozen=True):
-    """Rising memory peaks of the steps: event and bytes of the first and the last peak."""
+@dataclass(frozen=True)
+class Rise:
+    """Rise of the memory peaks from step to step, with event and bytes of the first and the last peak."""
 
     first: int
     last: int
     first_bytes: int
     last_bytes: int
     steps: int
-    """Number of steps from the first to the last peak."""
+    """Number of steps from the first peak to the last peak."""
     rising: float
-    """Share of the steps with a higher peak than the step before."""
+    """Share of the steps whose peak is higher than that of the previous step."""
     threshold: float = RISING
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the figures of the finding."""
+        """Returns the numbers that the finding shows."""
         return [
             METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
             METRICS.figure("first_peak_bytes", self.first_bytes),
@@ -176,8 +181,9 @@ class Rise(msgspec.Struct, frozen=True):
 
 
 def rise_of(device: DeviceLevels) -> Rise | None:
-    """Returns the rise of the steps' memory peaks; None if they do not rise, or if retained memory explains most of
-    the rise.
+    """Returns the rise of the steps' memory peaks.
+
+    None if the peaks do not rise, or if retained memory explains most of the rise.
     """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
@@ -198,15 +204,19 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
 
 
-class Live(msgspec.Struct, frozen=True, eq=False):
-    """Allocated memory at the start of each step and at the end of the last one."""
+@dataclass(frozen=True, eq=False)
+class Live:
+    """Allocated memory at the start of each step and at the end of the last step."""
 
     bytes: Int64
     blocks: Int64
 
 
 def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
-    """Returns the allocated memory at the boundaries of the steps, for one stack or for all (None)."""
+    """Returns the allocated memory at the boundaries of the steps, for one stack.
+
+    If ``stack`` is None, for all stacks together.
+    """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
     begin, freed, size = begin[rows], freed[rows], size[rows]
@@ -221,8 +231,9 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 
 
-class Change(msgspec.Struct, frozen=True, eq=False):
-    """Allocated memory at two moments, one row per allocation stack."""
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Allocated memory after two events, one row per allocation stack."""
 
     stack: Int64
     first_bytes: Int64
@@ -230,12 +241,12 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     second_bytes: Int64
     second_blocks: Int64
     both_blocks: Int64
-    """Number of blocks that are allocated at both moments."""
+    """Number of blocks that are allocated after both events."""
     both_bytes: Int64
 
 
 def change_of(device: DeviceLevels, first: int, second: int) -> Change:
-    """Returns the allocated blocks of each stack after event ``first`` and after event ``second``."""
+    """Returns the allocated memory of each stack after event ``first`` and after event ``second``."""
     begin, freed = device.block("begin"), device.block("freed")
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)

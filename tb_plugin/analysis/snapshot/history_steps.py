@@ -27,18 +27,18 @@ class HistorySteps(msgspec.Struct, frozen=True, eq=False):
     first: Int64
     """First event of each step."""
     end: Int64
-    """Event after the last one of each step."""
+    """Number of the event after the last event of each step."""
     is_ended: Bool
-    """Whether the end is recorded; otherwise the step lasts until the next step or the last event."""
+    """Whether the end of the step is recorded. If not, the step lasts until the next step or the last event."""
 
     def at(self, event: int) -> str | None:
-        """Returns the label of the step that contains an event; None outside of all steps."""
+        """Returns the label of the step that contains an event, None if no step contains it."""
         found = np.flatnonzero((self.first <= event) & (event < self.end))
         return self.label[found[-1]] if len(found) else None
 
 
 def marks_of(device: DeviceLevels) -> HistorySteps:
-    """Returns the steps annotated on the device, or else on any device; empty if events have no times."""
+    """Returns the steps annotated on the device or, if there are none, on any device. Empty if events have no times."""
     return _marks(device.snapshot, device.place)
 
 

@@ -43,27 +43,27 @@ _NODE = re.compile(
 _RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|CachingAllocator")
 
 
-class StackWords(msgspec.Struct, frozen=True, eq=False):
-    """Texts of stacks, with one extra entry for index -1. Frames are written as in PyTorch's profiler."""
+@dataclass(frozen=True, eq=False)
+class StackWords:
+    """Texts of stacks, in which frames are written as in PyTorch's profiler. The last entry is for index -1."""
 
     text: pa.Array
     """Frames of each stack as ``path(line): function``, innermost first, separated by ``;``."""
     line: pa.Array
-    """User line of each stack: the innermost Python frame outside of PyTorch, the standard library and installed
-    packages.
+    """User line of each stack: its innermost Python frame that is not in PyTorch, the standard library or an
+    installed package.
     """
     frame_text: list[str]
     is_python: npt.NDArray[np.bool_]
-    """Whether each frame is a Python frame."""
 
     def line_labels(self, stack: Ids) -> pa.Array:
-        """Returns the user line of each stack, or ``NO_STACK`` without a stack."""
+        """Returns the user line of each stack, or ``NO_STACK`` if the line is unknown."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
 @cached_by_argument
 def stack_words(snapshot: Snapshot) -> StackWords:
-    """Returns the texts of all stacks. A native frame is only its function name."""
+    """Returns the texts of all stacks. The text of a native frame is only its function name."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
     texts, short, nodes = [], [], {}
@@ -107,7 +107,7 @@ def stack_words(snapshot: Snapshot) -> StackWords:
 
 
 _RECORDER, _NATIVE, _OPERATOR, _AUTOGRAD, _PYTHON, _PACKAGE, _GENERATED_CODE, _USER = range(8)
-"""Kinds of frames. A stack is named by the innermost frame of its highest kind."""
+"""Kinds of frames. A stack is named after its innermost frame of the highest kind."""
 
 
 def _line_of(
@@ -124,9 +124,10 @@ def _line_of(
 
 
 def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
-    """Returns whether a frame is a Python frame; native frames mostly have no line number.
+    """Returns whether a frame is a Python frame. Most native frames have no line number.
 
-    A file without an extension is Python if the function name is an identifier: a console script or notebook cell.
+    If the file has no extension, the frame is Python if its function name is an identifier, as in console scripts
+    and notebook cells.
     """
     if file in (None, "", "??"):
         return False
@@ -138,9 +139,9 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
-    """Returns the text of each index, null for -1.
+    """Returns the text at each index, null for -1.
 
-    Texts are shortened if the column would exceed ``MAX_COLUMN_BYTES``.
+    Texts are shortened if the column would be larger than ``MAX_COLUMN_BYTES``.
     """
     which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
     sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
@@ -152,12 +153,12 @@ def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
 
 
 def address_texts(address: Int64) -> pa.Array:
-    """Returns addresses in hexadecimal; null if unknown."""
+    """Formats addresses in hexadecimal, null if unknown."""
     return pa.array([None if at == MISSING else f"0x{at:x}" for at in address.tolist()], pa.large_string())
 
 
 def stream_texts(snapshot: Snapshot, stream: Ids) -> pa.Array:
-    """Returns stream names: "default", or the number in the snapshot."""
+    """Returns stream names: "default", or the stream number in the snapshot."""
     names = ["default" if value == 0 else f"0x{value:x}" if value > 4096 else str(value) for value in snapshot.streams]
     return texts_of(pa.array([*names, None], pa.large_string()), stream)
 

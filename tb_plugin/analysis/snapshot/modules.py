@@ -16,9 +16,9 @@ from tb_plugin.model.snapshot.table import Snapshot
 
 @cached_by_argument
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
-    """Returns the module that each stack runs in, null if unknown; the last entry is for index -1.
+    """Returns the module that each stack runs in, null if unknown. The last entry is for index -1.
 
-    It is the innermost module whose ``forward`` is user code, or else the innermost module.
+    The module is the innermost one whose ``forward`` is user code. If there is none, it is the innermost module.
     """
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)
@@ -44,7 +44,7 @@ class _Frames:
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 
     def module(self, every: Sequence[int]) -> str | None:
-        """Returns the module of a stack, which lists its innermost frame first."""
+        """Returns the module of a stack. The stack's frames are listed innermost first."""
         nearest = None
         # Interpreter frames are between the frames of a caller and its callee.
         stack = [frame for frame in every if self._counts[frame]]

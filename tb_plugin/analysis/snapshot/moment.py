@@ -1,7 +1,7 @@
 """Segments, blocks and gaps of a device after one event.
 
-Segments are laid end to end in one virtual address space. *Position* p in segment r is the byte ``p - first[r]`` of
-the segment.
+Segments are placed one after another in a virtual address space. *Position* p in segment r is byte ``p - first[r]``
+of the segment.
 """
 
 from __future__ import annotations
@@ -22,67 +22,70 @@ SMALL_PAGE = 2 << 20
 LARGE_PAGE = 20 << 20
 
 
-class Rows(msgspec.Struct, frozen=True, eq=False):
-    """Live segments sorted by address. Adjacent parts of one expandable segment are merged."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Existing segments sorted by address. Adjacent parts of the same expandable segment are merged."""
 
     address: Int64
     size: Int64
     stream: Int64
     pool: Int64
     is_large: Bool
-    """Whether it is a segment for large blocks; derived from the size if not recorded."""
+    """Whether the segment is for large blocks. If this is not recorded, it is derived from the segment's size."""
     is_expandable: Bool
     stack: Int64
     pieces: Int64
     first: Int64
-    """Position of each segment's first byte; the last entry is the total size."""
+    """Position of the first byte of each segment. The last entry is the total size of all segments."""
 
     def __len__(self) -> int:
         return len(self.address)
 
     @property
     def page(self) -> Int64:
-        """Returns the smallest unit that can be returned to the driver, in bytes: a segment, or a page of an
-        expandable one.
+        """Returns the smallest size that can be returned to the driver: an entire segment, or a page of an
+        expandable segment.
         """
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
-        """Returns the index of the segment at each position."""
+        """Returns the index of the segment that contains each position."""
         found: Int64 = np.searchsorted(self.first, position, side="right") - 1
         return found
 
     def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
-        """Returns the bytes of each free range that can be returned to the driver; ``row`` is its segment."""
+        """Returns the bytes of each free range that can be returned to the driver. ``row`` is the range's segment."""
         page = self.page[row]
         low, high = start - self.first[row], end - self.first[row]
         return np.maximum(high // page + -low // page, 0) * page
 
 
-class Gaps(msgspec.Struct, frozen=True, eq=False):
-    """Free ranges sorted by position; ``row`` is the index of each gap's segment."""
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Free ranges sorted by position. ``row`` is the index of each range's segment."""
 
     row: Int64
     start: Int64
     size: Int64
 
 
-class Moment(msgspec.Struct, frozen=True, eq=False):
-    """Memory of a device after an event. Blocks are sorted by position."""
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """Memory of a device after one event. Blocks are sorted by position."""
 
     levels: DeviceLevels
     event: int
     rows: Rows
     block: Int64
-    """Index of each block in the device's table."""
+    """Index of each block in the device's table of blocks."""
     row: Int64
-    """Index of each block's segment."""
+    """Index of each block's segment in ``rows``."""
     start: Int64
     size: Int64
     is_pending: Bool
-    """Whether the block is released but may still be used by a stream."""
+    """Whether the block is released, but a stream may still use it."""
     outside: Int64
-    """Indices of live blocks that are in none of the segments."""
+    """Indices of existing blocks that are in no segment."""
     gaps: Gaps
 
     @property
@@ -92,12 +95,12 @@ class Moment(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def allocated(self) -> int:
-        """Returns the bytes of blocks whose release was not requested."""
+        """Returns the bytes of the blocks whose release was not requested."""
         return int(self.size[~self.is_pending].sum())
 
     @property
     def pending(self) -> int:
-        """Returns the bytes of blocks that are released but may still be used by a stream."""
+        """Returns the bytes of blocks that are released, but that a stream may still use."""
         return int(self.size[self.is_pending].sum())
 
     @property
@@ -111,14 +114,13 @@ class Moment(msgspec.Struct, frozen=True, eq=False):
         return int(self.gaps.size.max(initial=0))
 
     def by_row(self, values: Int64, row: Int64) -> Int64:
-        """Sums values per segment; ``row`` is the segment of each value."""
+        """Sums values by segment. ``row`` contains the segment of each value."""
         total = np.zeros(len(self.rows), np.int64)
         np.add.at(total, row, values)
         return total
 
 
 def moment_at(device: DeviceLevels, event: int) -> Moment:
-    """Returns the memory of a device after an event."""
     rows = _rows(device, event)
     live = device.live(event)
     address, size = device.block("address")[live].astype(np.int64), device.block("size")[live].astype(np.int64)
@@ -168,7 +170,7 @@ def _rows(device: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Start and end of all blocks and segment boundaries in order, and the index of each block among them."""
+    """Returns the sorted starts and ends of all blocks and segment boundaries, and the index of each block in them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
     order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there
@@ -188,13 +190,15 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns the bytes of each gap that cannot be returned to the driver because blocks share its segment or page."""
+    """Returns the bytes of each gap that cannot be returned to the driver because its segment or page also contains
+    blocks.
+    """
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 
 
 def pinned_by(moment: Moment) -> Int64:
-    """Returns the bytes that releasing each block would return to the driver."""
+    """Returns, for each block, the bytes that could be returned to the driver if it were released."""
     rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
     starts, ends, place = _items(rows, start, moment.size)
     if not len(place):
@@ -207,21 +211,25 @@ def pinned_by(moment: Moment) -> Int64:
     return found
 
 
-class Obstacles(msgspec.Struct, frozen=True, eq=False):
-    """One row per segment: the adjacent blocks with the fewest live bytes that must be released to fit a request."""
+@dataclass(frozen=True, eq=False)
+class Obstacles:
+    """For each segment, the adjacent blocks that would have to be released for a request to fit.
+
+    Of all such blocks, these have the fewest bytes in use.
+    """
 
     row: Int64
     first: Int64
-    """Index of the first of these blocks among the blocks of the moment."""
+    """Index of the first of these blocks in the blocks of the ``Moment``."""
     count: Int64
     live_bytes: Int64
     gap_start: Int64
     gap_bytes: Int64
-    """Size of the free range after these blocks are released."""
+    """Size of the free range if these blocks were released."""
 
 
 def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
-    """Returns the obstacles to a request in each segment that ``chosen`` selects, fewest bytes first.
+    """Returns the obstacles to a request in each segment of the mask ``chosen``, fewest bytes first.
 
     Segments smaller than the request are omitted.
     """

@@ -32,7 +32,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
             "widest_gap_bytes": ("Largest gap", f"{GAP}."),
             "stuck_bytes": ("Stuck", "Free bytes in segments (or pages) that contain a block."),
             "rounding_bytes": ("Rounding loss", "Block size minus requested bytes, for blocks allocated at the end."),
-            "returnable_bytes": ("Returnable", "Bytes returnable to the driver without this block."),
+            "returnable_bytes": ("Returnable", "Bytes returnable to the driver if this block were released."),
             "unknown_place_bytes": ("Outside", "Bytes of blocks without a known segment."),
             "gap_from_bytes": ("Gap of at least", "Smallest gap size in the range: half of the largest."),
             "gaps_bytes": ("Free in such gaps", "Bytes of gaps in this size range."),

@@ -23,8 +23,9 @@ Bool = npt.NDArray[np.bool_]
 MOST_OOMS = 20
 
 
-class RunningOut(msgspec.Struct, frozen=True, eq=False):
-    """One out-of-memory event."""
+@dataclass(frozen=True, eq=False)
+class RunningOut:
+    """Memory of a device at one out-of-memory event."""
 
     event: int
     requested: int
@@ -32,18 +33,18 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
     stack: int
     moment: Moment
     serves: Bool
-    """Mask of the segments whose stream, pool and size class can serve the request."""
+    """Mask of the segments that could serve the request, by stream, pool and size class."""
     obstacles: Obstacles
 
     @property
     def pool_free(self) -> int:
-        """Returns the free bytes in segments that can serve the request."""
+        """Returns the free bytes in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the largest gap in segments that can serve the request."""
+        """Returns the largest gap in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
@@ -70,7 +71,7 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
-    """Returns the memory state at a failed request, and the obstacles to it."""
+    """Returns the memory at a failed request, and the blocks that prevent it from fitting."""
     events, at = device.snapshot.events, device.events.start + event
     moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
@@ -82,7 +83,7 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Whether each value is equal to ``value``; unrecorded values (-1) count as equal."""
+    """Returns whether each value equals ``value``. Unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
@@ -102,7 +103,7 @@ _CAUSES = {
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
-    """Returns a sentence about a failed request, and its figures."""
+    """Returns a sentence about a failed request, and the numbers in this sentence."""
     figures = figures_of(one)
     line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
@@ -122,7 +123,7 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
 
 
 def figures_of(one: RunningOut) -> list[Figure]:
-    """Returns the figures of a failed request."""
+    """Returns the numbers that describe a failed request."""
     runs = one.obstacles
     found = len(runs.row) > 0
     values = {

@@ -16,11 +16,12 @@ Int64 = npt.NDArray[np.int64]
 ANNOTATED = "annotations"
 
 
-class Steps(msgspec.Struct, frozen=True, eq=False):
-    """Consecutive steps. Step i contains the events after ``moments[i]`` up to and including ``moments[i + 1]``."""
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Consecutive steps. Step i contains the events from ``moments[i]`` (excluded) to ``moments[i + 1]`` (included)."""
 
     moments: Int64
-    """Event numbers in ascending order; -1 = before the first event. Empty without steps."""
+    """Event numbers in ascending order; -1 = before the first event. Empty if there are no steps."""
     labels: tuple[str, ...]
     source: str
 
@@ -28,7 +29,7 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
         return max(len(self.moments) - 1, 0)
 
     def of(self, event: Int64) -> Int64:
-        """Returns the step of each event; -1 before the first step, and the number of steps after the last one."""
+        """Returns the step of each event. -1 before the first step; the number of steps after the last step."""
         return np.searchsorted(self.moments, event, side="left") - 1
 
 
@@ -36,7 +37,7 @@ NO_STEPS = Steps(np.empty(0, np.int64), (), "")
 
 
 def steps_of(device: DeviceLevels) -> Steps:
-    """Returns the annotated steps of a device. Steps are never inferred from repetition."""
+    """Returns the annotated steps of a device. Steps are never inferred from repeated work."""
     return _steps(device.snapshot, device.place) if device.count else NO_STEPS
 
 
@@ -47,9 +48,9 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
 
 
 def _annotated(device: DeviceLevels) -> Steps | None:
-    """Steps from the start of one annotation to the start of the next.
+    """Returns steps that last from the start of one annotation to the start of the next.
 
-    The last step ends with its annotation; it is dropped if that end is not recorded.
+    The last step ends with its annotation. If that end is not recorded, the last step is omitted.
     """
     marks = marks_of(device)
     if not len(marks.label):

@@ -28,7 +28,7 @@ DATA = int(max(When)) + 1
 
 
 def tells_stages(device: DeviceLevels) -> bool:
-    """Returns whether any allocation stack of a device shows a training stage."""
+    """Returns whether any allocation stack of a device shows the training stage."""
     stacks = device.block("stack")
     stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
@@ -36,12 +36,15 @@ def tells_stages(device: DeviceLevels) -> bool:
 
 @cached_by_argument
 def _stages(snapshot: Snapshot) -> Int8:
-    """Stage of each stack: a ``When``, DATA or SILENT; the last entry is for index -1."""
+    """Returns the stage of each stack: a ``When``, DATA or SILENT. The last entry is for index -1."""
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """Depth of the first matching frame in each stack; the total number of frames if none matches."""
+        """Returns the depth of the first matching frame in each stack.
+
+        If none matches, returns the number of all frames.
+        """
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
             if pattern
@@ -70,7 +73,10 @@ def _stages(snapshot: Snapshot) -> Int8:
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """Depth of the first matching frame in each stack; the total number of frames if none matches."""
+    """Returns the depth of the first matching frame in each stack.
+
+    If none matches, returns the number of all frames.
+    """
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
     empty = stacks.first[1:] == stacks.first[:-1]
@@ -143,9 +149,9 @@ def lives_of(device: DeviceLevels) -> Lives:
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """Value of the last marked event up to each event.
+    """Returns, for each event, the value at the last marked event up to it.
 
-    Without one since the start of the step, the value is ``When.BETWEEN``.
+    If there is none since the start of the step, the value is ``When.BETWEEN``.
     """
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
@@ -169,9 +175,10 @@ def _step_edges(device: DeviceLevels) -> Int64:
 
 
 def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
-    """Whether each block is released before the next allocation by another line; in the backward pass, by any line.
+    """Returns whether each block is released before another line allocates memory. In the backward pass, before any
+    line does.
 
-    Snapshots have no operators. This rule is the closest match to temporary memory of one operator.
+    Snapshots have no operators. This rule approximates temporary memory of one operator.
     """
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)
@@ -183,7 +190,7 @@ def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, s
 
 
 def _comparable_bytes(device: DeviceLevels) -> Int64:
-    """Bytes of each block, rounded up to a common unit, because the history may contain rounded sizes."""
+    """Returns the bytes of each block, rounded up to a common unit, because the history may contain rounded sizes."""
     size, requested = device.block("size"), device.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1
     return np.where(requested > 0, -(-requested // grain) * grain, size)

@@ -55,7 +55,7 @@ _ID = {
 
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
-    """Returns the lane number of these rows, which encodes track and kind of event."""
+    """Returns the lane number of these rows. It encodes both the track and the event kind."""
     track = trace.track[rows]
     group = _GROUP_OF_KIND[trace.kind[rows]]
     if any(one.is_async for one in trace.tracks):
@@ -64,14 +64,15 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
     return lane
 
 
-class Lanes(msgspec.Struct, frozen=True, eq=False):
-    """All lanes of a trace in drawing order: devices, main thread, then others by activity."""
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """All lanes of a trace in drawing order: devices, the main thread, then other threads by activity."""
 
     number: Int64
     events: Int64
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of each row's lane in the drawing order."""
+        """Returns the position of each row's lane in the drawing order."""
         place = np.empty(len(trace.tracks) * _LANES, np.int32)
         place[self.number] = np.arange(len(self.number))
         found: Int32 = place[lane_of(trace, rows)]
@@ -103,7 +104,7 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """Returns the description of each lane; ``rows`` contains their heights."""
+    """Returns a description of each lane. ``rows`` contains the heights of the lanes."""
     # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
     return [

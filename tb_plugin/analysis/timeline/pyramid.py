@@ -1,8 +1,9 @@
 """Levels of detail of the timeline, computed once.
 
-Each level divides time into cells, four times as long as on the level below. Adjacent events on a line are merged
-into one item if they are shorter than a cell and start in the same cell. So items depend only on the level, not on
-the viewport. Cells are nested, so each level can be built from any finer one.
+Each level divides time into cells. A cell is four times as long as on the level below. Adjacent events on a line
+are merged into one item if they are shorter than a cell and start in the same cell. Items therefore depend only on
+the level, not on the viewport. Each cell contains entire cells of the level below, so a level can be built from any
+finer level.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _MAX_DEPTH = np.iinfo(np.int16).max
 class Items(msgspec.Struct, frozen=True, eq=False):
     """Items of a level, each merged from one or more adjacent events.
 
-    ``first`` and ``last`` are the rows of an item's first and last event. ``longest`` is the row of its longest
-    event (the first of several). ``busy_ns`` is the sum of durations.
+    ``first`` and ``last`` are the rows of an item's first and last event. ``longest`` is the row of the longest
+    event; if several are equal, of the first. ``busy_ns`` is the sum of the durations.
     """
 
     first: Int32
@@ -53,18 +54,19 @@ class Items(msgspec.Struct, frozen=True, eq=False):
     busy_ns: Int64
 
     def take(self, chosen: Int64 | slice) -> Items:
-        """Returns the items at these indices."""
-        return Items(*(getattr(self, name)[chosen] for name in Items.__struct_fields__))
+        return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__struct_fields__))
 
 
-class Level(msgspec.Struct, frozen=True, eq=False):
-    """All items of a level, sorted by line, then start. Line i has the items ``bounds[i]`` to ``bounds[i + 1]``.
+@dataclass(frozen=True, eq=False)
+class Level:
+    """All items of a level, sorted by line and then by start. Line i has the items ``bounds[i]`` to ``bounds[i +
+    1]``.
 
-    ``merged`` is None if no events are merged.
+    ``merged`` is None if no events are merged on this level.
     """
 
     cell_ns: int
@@ -73,15 +75,15 @@ class Level(msgspec.Struct, frozen=True, eq=False):
     merged: Items | None = None
 
     def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:
-        """Returns the items at these indices."""
         if self.merged is not None:
             return self.merged.take(positions)
         first = self.first[positions]
         return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
 
 
-class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """All levels of one trace. Line i is drawn at ``depth[i]`` of the lane ``lane[i]``."""
+@dataclass(frozen=True, eq=False)
+class Pyramid:
+    """All levels of one trace. Line i is drawn in lane ``lane[i]`` at depth ``depth[i]``."""
 
     trace: TraceTable
     lanes: list[TimelineTrack]
@@ -90,13 +92,14 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     # A level with more than half of the items of the one below is the same object.
     levels: list[Level]
     module: Int32 | None
-    """Name (string id) of the innermost nn.Module enclosing each Python row; None if the trace contains no module
-    calls.
+    """Name (string id) of the innermost nn.Module around each Python row.
+
+    None if the trace contains no module calls.
     """
 
     @cached_property
     def groups(self) -> Int64:
-        """Returns the bounds of lane groups: group g contains the lines ``groups[g]`` to ``groups[g + 1]``."""
+        """Returns the bounds of groups of lanes. Group g contains the lines ``groups[g]`` to ``groups[g + 1]``."""
         bounds = [0]
         for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
             if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
@@ -104,7 +107,7 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
         return np.array(bounds, np.int64)
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
-        """Returns the items of a group that overlap a tile and the line of each, sorted by line and time."""
+        """Returns the items of a group that overlap a tile, and the line of each item. Sorted by line and time."""
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
         # Table rows are sorted by time, so items are found by row without storing times. The type must match the
@@ -130,7 +133,7 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the name (string id) of the innermost module enclosing each event or its launch (-1 = none)."""
+        """Returns the name (string id) of the innermost module around each event or its launch (-1 = none)."""
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -142,17 +145,15 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def cell_ns(level: int) -> int:
-    """Returns the length of a cell on this level."""
     return 1 if level == 0 else 1 << (FINEST_BITS + FACTOR_BITS * (level - 1))
 
 
 def tile_ns(level: int) -> int:
-    """Returns the length of a tile on this level."""
     return TILE_CELLS * cell_ns(max(level, 1))
 
 
 def build(trace: TraceTable) -> Pyramid:
-    """Builds all levels, up to the one whose first tile covers the entire trace."""
+    """Builds all levels, up to the level whose first tile covers the entire trace."""
     deepest = int(trace.depth.max(initial=0))
     # Four bytes per event instead of eight for arrays over all events.
     lines = group(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
@@ -187,7 +188,7 @@ def build(trace: TraceTable) -> Pyramid:
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
     """Merges adjacent events that are shorter than ``cell`` and start in the same cell.
 
-    Returns the level unchanged if more than the share ``worth`` of its items would remain.
+    If more than the share ``worth`` of the items would remain, returns the level unchanged.
     """
     items = level.items(trace)
     if not len(items.first):
@@ -227,5 +228,5 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @cached_by_argument
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """Returns the pyramid of a trace, cached."""
+    """Returns the cached pyramid of a trace."""
     return build(trace)

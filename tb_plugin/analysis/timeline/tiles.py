@@ -25,15 +25,15 @@ ENOUGH_ITEMS = 8_000
 
 
 class Tile(NamedTuple):
-    """A group of lanes and a time range, both by number."""
+    """A group of lanes and a time range, each given by a number."""
 
     group: int
     number: int
-    """Index of the tile on its level, from time 0."""
+    """Index of the tile on its level. Tile 0 starts at time 0."""
 
 
 def parse_tiles(text: str) -> tuple[Tile, ...]:
-    """Parses comma-separated ``group.number`` pairs. Raises BadRequest for invalid text."""
+    """Parses pairs ``group.number``, separated by commas. Raises BadRequest for invalid text."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
             "These are not tiles.", "tiles", f"Write group.number, separated by commas, at most {MAX_TILES}."
@@ -42,13 +42,10 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 
 
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
-    """Returns the first tiles as an Arrow IPC stream, at least one; the metadata key ``tiles`` is their number.
+    """Returns the first tiles as an Arrow IPC stream: at least one, and more until there are ``ENOUGH_ITEMS``.
 
-    Each row is one item. ``tile`` is the index in the request. ``start`` and ``dur`` are nanoseconds, exact below
-    2**53. ``idle`` is the part of ``dur`` without an event. ``count`` is the number of merged events, and ``event``
-    is the trace row of the longest one. ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (innermost
-    enclosing nn.Module) describe this event. Rows are sorted by tile, lane, row and start. Raises BadRequest for an
-    unknown level or group.
+    The metadata key ``tiles`` is their number. Each row is an item; rows are sorted by tile, lane, row and start.
+    docs/http.md describes the columns. Raises BadRequest for an unknown level or group.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"Levels are numbered 0 to {len(pyramid.levels) - 1}.")
@@ -94,7 +91,10 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 
 
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-    """Returns the category number of each event: its kind, or a separate number for collective kernels."""
+    """Returns the category number of each event.
+
+    This is its kind, except that collective kernels have a separate number.
+    """
     kind = trace.kind[rows]
     return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
 

@@ -1,6 +1,6 @@
-"""Flow arrows between events, from flow events and from ranges with a ``bind_id``.
+"""Flow arrows between events, from flow events and ``bind_id``.
 
-Phase ``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
+Phase ``s`` starts an arrow, ``t`` continues it, and ``f`` ends it.
 """
 
 from __future__ import annotations
@@ -64,10 +64,14 @@ def _hashable(value: Any) -> Any:
 
 
 class Arrows:
-    """Collects the ends of flow arrows. Ends may appear in any order in the file."""
+    """Collects the starts and ends of flow arrows, in any order."""
 
     def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
-        """``in_pairs``: names of arrows whose id may repeat. Their n-th start and n-th end form one arrow."""
+        """Creates an empty collection.
+
+        ``in_pairs``: names of arrows that may share an id. The n-th start with an id is matched to the n-th end
+        with that id.
+        """
         self._interner = interner
         self._paired_names = in_pairs
         self._keys = Keys()
@@ -97,8 +101,8 @@ class Arrows:
     def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
         """Appends ranges with a ``bind_id``, which start, continue or end an arrow.
 
-        ``ids`` contains pairs (id, whether an arrow ends here). ``outward`` flags the ranges that start an arrow.
-        ``columns`` contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
+        Each item of ``ids`` is a pair: the id, and whether an arrow ends at the range. ``outward`` flags the ranges
+        that start an arrow. ``columns`` contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
         """
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)
@@ -111,11 +115,11 @@ class Arrows:
         )
 
     def take(self, place: Int32 | None = None) -> tuple[ArrowEnds, int]:
-        """Returns the arrows and the number of unmatched ends. ``place`` maps event indices to row indices.
+        """Returns the arrows, and the number of flow events that belong to no arrow.
 
-        The ends of each key are sorted by time. Each ``s`` starts a new arrow, and a ``t`` or ``f`` continues the
-        preceding ``s`` or ``t``. Ends before the first ``s`` are matched to that ``s``, because the clocks of host
-        and device differ slightly.
+        ``place`` maps event indices to row indices. The events of each key are sorted by time. Each ``s`` starts a
+        new arrow; a ``t`` or ``f`` continues it. Events before the first ``s`` also continue it, because the clocks
+        of host and device differ slightly.
         """
         columns = {name: column.take() for name, column in self._columns.items()}
         key, rank, time = self._pair_keys(columns), columns["rank"], columns["time"]
@@ -154,7 +158,7 @@ class Arrows:
         return ends, int(count - matched.sum())
 
     def _pair_keys(self, columns: dict[str, Any]) -> Int32:
-        """Returns the key of each end. For ``in_pairs`` names, the n-th start and n-th end share a new key."""
+        """Returns the key of each flow event. For names in ``in_pairs``, each pair of start and end gets a new key."""
         key: Int32 = columns["key"]
         names = [self._interner.text(name) for name in sorted(self._paired_names)]
         paired = np.flatnonzero(np.isin(columns["name"], names))

@@ -18,7 +18,10 @@ Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 
 def int64s(values: Sequence[Any]) -> Int64:
-    """Returns an int64 array. Non-numbers become -1; values beyond 64 bits wrap, so addresses stay distinct."""
+    """Returns an int64 array.
+
+    Values that are not numbers become -1. Values beyond 64 bits wrap around, so that addresses stay distinct.
+    """
     try:  # faster than numpy's own conversion
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
@@ -35,7 +38,7 @@ def int32s(values: Sequence[int]) -> Int32:
 
 
 def float64s(values: Sequence[Any]) -> Float64:
-    """Returns a float64 array. Non-numbers and infinity become NaN."""
+    """Returns a float64 array. Infinity and values that are not numbers become NaN."""
     try:
         column = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
     except (struct.error, OverflowError):
@@ -64,9 +67,9 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column that grows chunk by chunk.
+    """A column that grows chunk by chunk, in a single buffer.
 
-    A single buffer grows in place, which avoids the final copy that a list of chunks would need.
+    A list of chunks would have to be copied at the end.
     """
 
     def __init__(self, dtype: type[Any]) -> None:
@@ -74,15 +77,15 @@ class Column:
         self._data = bytearray()
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Appends a chunk, converted to the column's dtype."""
+        """Appends a chunk, converted to the dtype of the column."""
         self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
     def put(self, first: int, part: npt.NDArray[Any]) -> None:
-        """Overwrites values, starting at index ``first``."""
+        """Overwrites values from index ``first`` on."""
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
     def view(self) -> npt.NDArray[Any]:
-        """Returns the values so far, without a copy. Appending fails while the view exists."""
+        """Returns all values added so far, without a copy. ``add`` fails while the view exists."""
         return np.frombuffer(self._data, self._dtype)
 
     def take(self) -> npt.NDArray[Any]:
@@ -92,7 +95,7 @@ class Column:
 
 
 class Section:
-    """Columns with values for some rows only; ``row`` contains the row indices."""
+    """Columns that have values for some rows only. ``row`` contains the indices of these rows."""
 
     def __init__(self, **dtypes: type[Any]) -> None:
         self._dtypes = dtypes
@@ -101,7 +104,7 @@ class Section:
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
         """Appends the rows that have a value in at least one of ``columns``.
 
-        Columns not passed are filled with -1 or NaN.
+        All other columns of the section get -1 or NaN in these rows.
         """
         if not columns:
             return

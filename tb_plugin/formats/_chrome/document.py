@@ -1,8 +1,8 @@
 """Reader for the JSON document: metadata, and events in chunks.
 
-Chunks are cut where an event seems to end. A wrong cut is detected because the chunk then fails to decode. Line
-breaks and indentation do not matter. Memory use depends on the chunk size and the limits below, not on the file
-size.
+The text is cut into chunks where an event seems to end. After a wrong cut, the chunk cannot be decoded, so the
+error is noticed. Line breaks and indentation do not matter. Memory use depends on the chunk size and the limits
+below, not on the file size.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ CHOOSE = "Choose a trace in Chrome's JSON format, such as one from torch.profile
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Any], bool], None]
-"""Receives decoded events. The flag is True if times are raw digits. Raises NeedsDigits to request raw digits."""
+"""Receives decoded events.
+
+The flag is True if times are undecoded digits. Raises NeedsDigits to request such digits.
+"""
 
 
 class Document:
-    """One pass over one file. ``data[0]`` is always a consumed byte, so it can be overwritten with a bracket."""
+    """One pass over one file. ``data[0]`` is always a byte that was already read, so a bracket can replace it."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class Document:
         self._at_end = False
 
     def read(self) -> None:
-        """Reads the whole file. Raises UnreadableTrace if it has no event list."""
+        """Reads the whole file. Raises UnreadableTrace if the file has no event list."""
         self._fill(max(self._chunk_bytes, 4096))
         if self._data[1:4] == BOM:
             self._drop(3)
@@ -81,7 +84,7 @@ class Document:
             self.is_bare_list = True
             self._drop(first)
             if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
-                raise UnreadableTrace("The list contains no trace events.", do=CHOOSE)
+                raise UnreadableTrace("The list in this file contains no trace events.", do=CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
@@ -97,7 +100,7 @@ class Document:
             raise UnreadableTrace("The archive is damaged at the start.", do="Copy it again, or record it again.")
         elif not root:
             raise UnreadableTrace(
-                "The file is empty.", do="Record again: the program may have ended before the file was written."
+                "The file is empty.", do="Record again. The program may have stopped before it wrote the file."
             )
         else:
             raise UnreadableTrace("The file contains neither a JSON object nor a list.", do=CHOOSE)
@@ -130,7 +133,9 @@ class Document:
     def _read_object(self) -> None:
         head = self._find_list()
         if head is None:
-            raise UnreadableTrace("The file contains no event list.", do="The file may be truncated, or not a trace.")
+            raise UnreadableTrace(
+                "The file contains no event list.", do="The file may be truncated, or it may not be a trace."
+            )
         self._add_metadata(head, closed=False)
         while True:
             if self._data[:1] == b"[":
@@ -156,7 +161,7 @@ class Document:
     def _find_list(self) -> bytes | None:
         """Moves ``data[0]`` to the opening bracket of the event list, or to the end of ``null``.
 
-        Returns the text before the list's key, or None if there is no further list.
+        Returns the text before the key of the list, or None after the last list.
         """
         searched = 0
         while True:
@@ -214,7 +219,7 @@ class Document:
         self.metadata.update(to_storable(members, text, self._log))
 
     def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
-        """Returns the members within the limit on metadata values. Damaged members are not repaired."""
+        """Returns the members within the size limit for metadata. Damaged members are not repaired."""
         try:
             raw = _RAW_MEMBERS.decode(text)
         except NOT_DECODED:
@@ -247,7 +252,7 @@ class Document:
     # the event list
 
     def _read_list(self, has_brackets: bool = True) -> None:
-        """Reads all events. Afterwards ``data[0]`` is the closing bracket, or the text has ended."""
+        """Reads all events. Afterwards ``data[0]`` is the closing bracket, or the whole text was read."""
         size = self._chunk_bytes
         while True:
             self._fill(size)
@@ -277,7 +282,7 @@ class Document:
         self._log.note("unclosed_list", "the event list has no closing bracket", self._base + len(self._data))
 
     def _grown(self, first: int, size: int) -> int:
-        """Returns a larger window size for an event that does not fit. Skips an event above MAX_EVENT_BYTES."""
+        """Returns a larger window size for an event that does not fit. Skips events larger than MAX_EVENT_BYTES."""
         if len(self._data) < MAX_EVENT_BYTES:
             return 2 * max(size, len(self._data))
         self._log.add("event_too_large", "dropped", self._base + first)
@@ -285,10 +290,7 @@ class Document:
         return self._chunk_bytes
 
     def _take_chunk(self, first: int) -> bool:
-        """Reads events from index ``first``.
-
-        Returns True at the end of the list. Removes the text of events that were read.
-        """
+        """Reads events from index ``first`` on, and removes their text. Returns True at the end of the list."""
         if not self._at_end:
             cut = self._last_boundary(first)
             if cut and self._decode_in_place(first, cut):
@@ -308,7 +310,7 @@ class Document:
         return taken.list_ended
 
     def _last_boundary(self, first: int) -> int:
-        """Returns the index after the last event in the buffer that looks complete, or 0."""
+        """Returns the index after the last event in the buffer that looks complete, or 0 if none does."""
         position = len(self._data)
         for _ in range(64):
             position = self._data.rfind(b"{", first + 1, position)
@@ -322,9 +324,9 @@ class Document:
         return 0
 
     def _closing_bracket(self, first: int) -> int:
-        """Reads all remaining events if the list ends at the end of the text.
+        """Reads the rest of the events if the list ends at the end of the text.
 
-        Returns the index of its bracket, or 0.
+        Returns the index of the closing bracket, or 0.
         """
         position = len(self._data)
         for _ in range(4):
@@ -339,9 +341,10 @@ class Document:
         return 0
 
     def _clean_end(self, first: int) -> int:
-        """Reads all events up to an undamaged end of the list. Returns the index of its bracket, or 0.
+        """Reads all events up to the end of the list, if this part is undamaged. Returns the index of the closing
+        bracket, or 0.
 
-        Other lists or much metadata may follow. Without this check, each such list would be decoded event by event.
+        More lists or much metadata may follow. Without this check, their text would be decoded event by event.
         """
         from tb_plugin.formats._chrome.segments import LIST_END
 
@@ -352,9 +355,9 @@ class Document:
         return 0
 
     def _decode_in_place(self, first: int, end: int) -> bool:
-        """Decodes ``data[first:end]`` between temporary brackets and passes the events to the sink.
+        """Decodes ``data[first:end]`` between temporary brackets, and passes the events to the sink.
 
-        Returns False on failure.
+        Returns False if decoding fails.
         """
         data = self._data
         kept = data[first - 1], data[end]

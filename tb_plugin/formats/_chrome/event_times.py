@@ -1,4 +1,4 @@
-"""Times of a chunk's events, and a count of invalid times."""
+"""Event times of a chunk, and the number of invalid times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Times:
-    """Parses the times of one chunk and counts invalid ones."""
+    """Parses the times of one chunk, and counts the invalid ones."""
 
     def __init__(self, digits: bool) -> None:
         self._absent = ABSENT if digits else None
@@ -25,7 +25,7 @@ class Times:
         self._untimed = self._undurated = self._clamped = 0
 
     def starts(self, events: Sequence[Any]) -> tuple[Sequence[Any], Int64]:
-        """Returns the events with a valid start, and their starts in nanoseconds."""
+        """Returns the events that have a valid start, and their starts in nanoseconds."""
         times = [event.ts for event in events]
         try:
             if self._absent in times:
@@ -55,7 +55,7 @@ class Times:
         return durations
 
     def report(self, log: IssueLog) -> None:
-        """Logs the invalid times, without byte offsets."""
+        """Logs the number of invalid times. Byte offsets are unknown here."""
         if self._untimed:
             log.add("missing_time", "dropped", count=self._untimed)
         if self._undurated:

@@ -1,7 +1,7 @@
 """Event fields shared by all dialects.
 
 Fields accept any type, because real traces contain strings where numbers are expected. Whole columns are converted
-later: an unexpected value then slows down one column, and no event is lost. Missing integers are -1, missing floats
+later, so an unexpected value slows down one column but loses no event. A missing integer is -1, a missing float is
 NaN.
 """
 
@@ -42,7 +42,7 @@ class ChromeEvent(msgspec.Struct, gc=False):
 Decode = Callable[[bytes | memoryview, bool], Sequence[Any]]
 """Decodes a JSON list of events.
 
-If the flag is True, times are raw digits (``ABSENT`` = missing). Raises one of NOT_DECODED.
+If the flag is True, times stay undecoded digits, and ``ABSENT`` marks a missing time. Raises one of NOT_DECODED.
 """
 
 

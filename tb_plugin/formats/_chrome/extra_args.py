@@ -24,7 +24,7 @@ _NARROW = (np.int8, np.int16, np.int32, np.int64)
 class Others:
     """One growing column per argument name.
 
-    A column contains integers, floats or texts, whichever fits all its values.
+    The column type (integer, float or text) is the narrowest that can represent all values.
     """
 
     def __init__(self, interner: Interner) -> None:
@@ -33,7 +33,7 @@ class Others:
         self.left_out = 0  # number of values skipped because of MOST_NAMES
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
-        """Appends the values of one argument: JSON scalars, or raw JSON for lists and objects. None means missing."""
+        """Appends the values of one argument: JSON scalars, or JSON text for lists and objects. None means missing."""
         types = set(map(type, values))
         if msgspec.Raw in types:
             values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]
@@ -53,7 +53,7 @@ class Others:
         column.add(rows, values, types)
 
     def take(self) -> tuple[OpenColumn, ...]:
-        """Returns all columns, sorted by their first row."""
+        """Returns all columns, sorted by the first row that has a value."""
         columns = [column.take(key) for key, column in self._columns.items()]
         return tuple(sorted(columns, key=lambda column: (int(column.row[0]), column.key)))
 

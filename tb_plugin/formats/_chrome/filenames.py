@@ -20,10 +20,10 @@ _STEP_FOLDER = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns an uncertain candidate for a JSON file, or None for other files. ``path`` is relative, with forward
-    slashes.
+    """Returns an uncertain candidate for a JSON file, or None for other files.
 
-    PyTorch writes JSON even if the file name has the extension of Perfetto traces.
+    ``path`` is relative, with forward slashes. The extension of Perfetto traces is also accepted, because PyTorch
+    may write JSON to such a file.
     """
     match = _JSON_NAME.match(PurePosixPath(path).name)
     if match is None:
@@ -44,7 +44,10 @@ def run_of(path: str) -> str:
 
 
 def run_and_step(path: str) -> tuple[str, str | None]:
-    """Returns run and span of a path. A folder named after a step number is the span; otherwise the span is None."""
+    """Returns the run and the span of a path.
+
+    The span is the name of the folder if that is a step number, otherwise None.
+    """
     folder = run_of(path)
     step = _STEP_FOLDER.match(PurePosixPath(folder).name)
     return (run_of(folder), step["span"]) if step else (folder, None)

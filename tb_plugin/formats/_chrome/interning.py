@@ -16,15 +16,15 @@ from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
-"""Limits in characters: threshold for a long name, longest name, and all long names together.
+"""Limits in characters: length of a long name, length of the longest name, total length of all long names.
 
-Names are limited because tables and JSON repeat them.
+Names are limited because they are repeated in tables and JSON.
 """
 Int32 = npt.NDArray[np.int32]
 
 
 class Ids(dict[Any, int]):
-    """Maps values to string ids. ``make`` is called once per new value."""
+    """Maps values to string ids. Calls ``make`` once per new value."""
 
     def __init__(self, make: Callable[[Any], int]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Ids(dict[Any, int]):
 
 
 class Interner:
-    """Table of distinct texts, with several lookups."""
+    """Distinct texts of a file, with several lookup tables."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -65,7 +65,7 @@ class Interner:
         self.raw[b""] = self.raw[b"null"] = MISSING
 
     def tell(self, log: IssueLog) -> None:
-        """Logs how many texts were repaired or shortened."""
+        """Logs the numbers of repaired texts and of shortened texts."""
         if self.replaced:
             log.add("bad_utf8", "repaired", count=self.replaced)
         if self.cut:
@@ -74,7 +74,7 @@ class Interner:
     def name(self, text: str) -> int:
         """Returns the id of a name.
 
-        Names longer than LONG_NAME are shortened once long names exceed LONG_NAMES characters in total.
+        Once all long names together exceed LONG_NAMES characters, further names are cut to LONG_NAME characters.
         """
         if len(text) > LONG_NAME:
             if len(text) > min(self._room, LONGEST_NAME):
@@ -96,7 +96,7 @@ class Interner:
         return position
 
     def texts_of(self, texts: Sequence[str]) -> Int32:
-        """Returns the ids of a column of texts. Fastest if no text is new."""
+        """Returns the ids of a column of texts."""
         try:
             return int32s(tuple(map(self._positions.get, texts)))  # type: ignore[arg-type]  # None raises
         except struct.error:

@@ -16,5 +16,5 @@ def peak_memory_bytes(sizes: Mapping[str, FileSize]) -> int:
 
 
 def room_bytes(memory_bytes: int) -> int:
-    """Returns how many bytes of JSON text can be read with ``memory_bytes`` of memory."""
+    """Returns the maximum size of JSON text that can be read with ``memory_bytes`` of memory."""
     return max(_MIN_TEXT_BYTES, int(memory_bytes / PER_TEXT_BYTE))

@@ -1,4 +1,4 @@
-"""Events that do not become rows: counters, names, begin and end events."""
+"""Counters, names, and separate begin and end events."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ Key = tuple[str, str]
 
 
 class Counters:
-    """Collects the values of counter events."""
-
     def __init__(self, interner: Interner, log: IssueLog) -> None:
         self.count = 0  # events with at least one value
         self._interner = interner
@@ -34,7 +32,7 @@ class Counters:
         }
 
     def add(self, events: Sequence[ChromeEvent], series_of_events: Sequence[dict[str, Any]], time_ns: Int64) -> None:
-        """Appends counter events with their series. Values that are not finite are skipped and counted."""
+        """Appends counter events with their series. Infinite and NaN values are skipped and counted."""
         if not events:
             return
         event_index = np.repeat(np.arange(len(events)), [len(series) for series in series_of_events])
@@ -62,12 +60,12 @@ class Counters:
 
 
 def _counter_name(event: ChromeEvent) -> str:
-    """Returns the name of a counter. It includes the id, so counters with different ids are distinct."""
+    """Returns the name of a counter, including its id. Counters with different ids thus have different names."""
     return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 
 class Names:
-    """Names and labels of processes and threads, from metadata events. The last event wins."""
+    """Names and labels of processes and threads, from metadata events. A later event replaces an earlier one."""
 
     def __init__(self) -> None:
         self._processes: dict[str, str] = {}
@@ -77,7 +75,6 @@ class Names:
         self.thread_order: dict[Key, int] = {}  # (pid, tid) -> sort index within the process
 
     def add(self, event: ChromeEvent, name: Any, labels: Any, sort_index: Any = None) -> None:
-        """Adds a metadata event that contains a name, labels or a sort index."""
         pid = "" if event.pid is None else as_text(event.pid)
         if event.name == "process_name" and name is not None:
             self._processes[pid] = as_text(name)
@@ -91,7 +88,7 @@ class Names:
             self.thread_order[pid, "" if event.tid is None else as_text(event.tid)] = int(sort_index)
 
     def processes(self) -> dict[str, str]:
-        """Returns pid -> name, with labels in parentheses."""
+        """Returns process names by process id. Labels follow the name in parentheses."""
         names = dict(self._processes)
         for pid, label in self._labels.items():
             names[pid] = f"{names[pid]} ({label})" if pid in names else label
@@ -106,10 +103,10 @@ def _is_place(value: Any) -> bool:
 
 
 class Marks:
-    """Collects begin and end events. They are matched per thread by time, after the last event.
+    """Collects separate begin and end events, and matches them per thread after the last event.
 
-    ``detached`` copies arguments out of the chunk's buffer. ``merged`` combines the arguments of a begin and an end
-    event.
+    ``detached`` copies arguments out of the chunk's buffer. ``merged`` combines the arguments of a begin event with
+    those of its end event.
     """
 
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
@@ -126,11 +123,11 @@ class Marks:
             self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
     def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
-        """Returns ranges, their starts, and their durations in nanoseconds. Matched ranges come first, then
-        unfinished ones.
+        """Returns ranges, their starts, and their durations in nanoseconds. Matched ranges come before unfinished
+        ranges.
 
-        Unfinished ranges last until the end of the trace; ``last_ns()`` is the last time of other events. End
-        events without an open range are skipped. Both are logged.
+        Unfinished ranges last until the end of the trace. ``last_ns()`` returns the last time of all other events.
+        An end event without an open range is skipped. Unfinished ranges and skipped events are logged.
         """
         marks, time = self._marks, self._time.take()
         threads: dict[Key, int] = {}

@@ -11,14 +11,16 @@ Bool = npt.NDArray[np.bool_]
 MOST_OPEN = 200
 """Maximum number of unfinished ranges per key that last until the end of the trace.
 
-Later ones end at the next start: thousands of nested ranges would be useless and slow down every view.
+Each further range ends at the start of the next range, because thousands of nested ranges would slow down every
+view.
 """
 
 
 def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
-    """Returns the indices of starts and of their ends. An end closes the innermost open start of its key.
+    """Returns the indices of matched starts, and of their ends. An end closes the innermost open start with the
+    same key.
 
-    Events are processed by time; equal times stay in the given order. Unmatched starts and ends are omitted.
+    Events are processed in order of time; events at equal times stay in the given order.
     """
     count = len(key)
     if not count:
@@ -47,7 +49,7 @@ def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> t
 def unfinished_durations(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
     """Returns the durations of unfinished ranges, in nanoseconds.
 
-    They end at ``until_ns``, except beyond ``MOST_OPEN`` per key.
+    The first ``MOST_OPEN`` ranges of each key end at ``until_ns``.
     """
     order = np.lexsort((time_ns, key))
     ordered, begun = key[order], time_ns[order]

@@ -1,4 +1,4 @@
-"""One pass over a trace file, and its report."""
+"""One pass over a trace file, and the report of the read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_e
 
 
 class Pass(Protocol):
-    """Consumes the events of a file in one pass."""
+    """Receives the events of a file during one pass."""
 
     log: IssueLog
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Adds decoded events; ``text_bytes`` is the amount of text read so far.
+        """Adds decoded events. ``text_bytes`` is the size of the text read so far.
 
-        May raise NeedsDigits before anything is added.
+        May raise NeedsDigits, but only before anything is added.
         """
         ...
 
@@ -38,7 +38,7 @@ class Pass(Protocol):
         ...
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress; ``fraction`` is the share of the stored bytes read so far."""
+        """Returns the progress. ``fraction`` is the share of the stored bytes read so far."""
         ...
 
     def check(self, is_bare_list: bool) -> None:
@@ -65,9 +65,9 @@ class Counted(Protocol):
 def single_pass(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
-    """Reads the only file of ``source`` and yields its document and stream.
+    """Reads the only file of ``source``, and yields its document and stream.
 
-    Raises UnreadableTrace, StorageError, and any error from ``progress``.
+    Raises UnreadableTrace, StorageError, and any error that ``progress`` raises.
     """
     head: Mapping[str, Any] = {}
 
@@ -89,12 +89,12 @@ def single_pass(
 
 def no_events() -> UnreadableTrace:
     """Returns the error for a JSON list that does not contain events."""
-    return UnreadableTrace("The list contains no trace events.", do=CHOOSE)
+    return UnreadableTrace("The list in this file contains no trace events.", do=CHOOSE)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection. Events form no cycles, and collecting during decoding would triple the time."""
+    """Disables garbage collection, because it would triple the decoding time. Events form no reference cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

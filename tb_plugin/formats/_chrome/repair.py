@@ -1,8 +1,9 @@
 """Repair of damaged JSON: one event, or the metadata.
 
-There are two stages; both take linear time. The first trusts string boundaries. It fixes control characters,
-backslashes, lone surrogates, and bare N/A and NaN. The second handles missing and unescaped quotes: it parses the
-grammar and uses the following text to decide whether a quote ends a string.
+There are two stages, which both take linear time. The first stage assumes that each string ends at its next quote.
+It fixes control characters, backslashes, lone surrogates, and N/A or NaN outside strings. The second stage fixes
+missing and unescaped quotes. It parses the grammar, and uses the text after a quote to decide whether the quote
+ends a string.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def decode_text(raw: bytes) -> Repaired:
 
 
 def mend_tokens(text: str) -> Repaired:
-    """Repairs tokens (first stage)."""
+    """Repairs strings, words and numbers (first stage)."""
     reasons: set[str] = set()
 
     def mend(match: re.Match[str]) -> str:
@@ -66,7 +67,7 @@ def mend_tokens(text: str) -> Repaired:
 
 
 def mend_string(inside: str, reasons: set[str]) -> str:
-    """Returns the text between two quotes as valid JSON string content. Adds the repairs to ``reasons``."""
+    """Repairs the text between two quotes. Adds the codes of the repairs to ``reasons``."""
     if "\\" in inside:
         inside = _mend_backslashes(inside, reasons)
     if _CONTROL.search(inside):
@@ -98,7 +99,7 @@ _FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:
 
 
 def mend_name_line(text: str) -> Repaired | None:
-    """Escapes quotes inside a name that has its own line. Returns None if there is no such line or quote."""
+    """Escapes quotes inside a name, if the name has a line of its own. Returns None if nothing was escaped."""
     line = _NAME_LINE.search(text)
     if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
         return None

@@ -1,7 +1,7 @@
 """Slow path: event-by-event decoding of damaged text.
 
-The text is split wherever one event seems to end and another to start, even inside strings, so that a damaged event
-does not affect its neighbours. If the split was inside an event, its pieces are joined again.
+The text is split wherever one event seems to end and another to start, even inside strings. A damaged event
+therefore does not affect its neighbours. If an event was split, its pieces are joined again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _MAX_RESTARTS = 8
 Decode = Callable[[bytes], Sequence[Any]]
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """A problem at one offset. An event may have several."""
+@dataclass(frozen=True)
+class Finding:
+    """A problem at one offset of the text."""
 
     code: str
     outcome: Outcome
@@ -70,7 +71,10 @@ class Segments:
         self._last_end = len(self._text.rstrip(b" \t\r\n,"))
 
     def take(self) -> Taken:
-        """Returns all events up to the end of the list, or up to the point where more text is needed."""
+        """Returns all events up to the end of the list.
+
+        If the text ends inside an event, returns the events before that event.
+        """
         taken = Taken(end=self._first)
         position, count = 0, len(self._starts)
         while position < count:
@@ -98,7 +102,7 @@ class Segments:
             return None
 
     def _close_list(self, start: int, end: int, taken: Taken) -> bool:
-        """Adds the last event of the list if the list ends inside this piece. Returns False otherwise."""
+        """Adds the last event of the list. Returns False if the list does not end inside this piece."""
         closings = list(LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
         for find in (self._decoded_as_is, self._repaired_event):
             for closing in closings:
@@ -115,7 +119,7 @@ class Segments:
         return events is not None
 
     def _join(self, position: int, taken: Taken) -> int:
-        """Joins the pieces of one event. Returns the index after its last piece, or 0."""
+        """Joins the pieces of an event. Returns the index after the last piece, or 0."""
         start, last = self._starts[position], min(position + CONCATENATED_DOCUMENTS, len(self._ends) - 1)
         depth = 0
         for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
@@ -139,7 +143,7 @@ class Segments:
     def _repair_piece(self, position: int, taken: Taken) -> int:
         """Repairs one piece.
 
-        Returns the next index, or 0 if the repair fails, for example because brackets are open.
+        Returns the index of the next piece, or 0 if the repair fails, for example because a bracket is open.
         """
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
@@ -149,7 +153,7 @@ class Segments:
         return position + 1
 
     def _skip_piece(self, position: int, taken: Taken) -> int:
-        """Skips one piece, but adds the intact events inside it. Returns the next index."""
+        """Skips a damaged piece, but adds the intact events inside it. Returns the index of the next piece."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         taken.end = self._first + end
@@ -160,7 +164,10 @@ class Segments:
         return position + 1
 
     def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
-        """Adds intact events inside a damaged piece, for example between garbage or where two writers interleaved."""
+        """Adds the intact events inside a damaged piece.
+
+        Such a piece may contain garbage, or the mixed output of two writers.
+        """
         starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
         for begin, end in itertools.pairwise([*starts, len(text)]):
             brace = text.rfind(b"}", begin, end)
@@ -190,7 +197,7 @@ _REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
-    """Returns the decoded value and the repairs made, or None if no repair works. Milder repairs are tried first."""
+    """Returns the decoded value and the repairs made, or None if no repair works. Tries the smallest repair first."""
     if len(text) > MAX_MEND_BYTES:
         return None
     utf8 = decode_text(text)
@@ -211,7 +218,7 @@ def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, se
 
 
 def _with_usual_types(text: bytes) -> bytes | None:
-    """Returns an event with unexpected field types converted, or None if it is not a JSON object."""
+    """Converts fields of unexpected type in the text of an event. Returns None if the text is not a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

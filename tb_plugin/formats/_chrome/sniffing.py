@@ -15,12 +15,12 @@ _JSON = json.JSONDecoder()
 
 
 def text_start(head: bytes) -> bytes:
-    """Returns the text without byte order mark and leading whitespace."""
+    """Removes the byte order mark and leading whitespace."""
     return head.removeprefix(BOM).lstrip()
 
 
 def has_events(head: bytes) -> bool:
-    """Returns True for an object with an event list, a bare list of events, or a sequence of events."""
+    """Returns True for an object with an event list, for a bare list of events, and for a sequence of events."""
     text = text_start(head)
     if bracket := _LIST_START.match(text):
         return is_event(text[bracket.end() :])
@@ -39,5 +39,5 @@ def is_event(text: bytes) -> bool:
 
 
 def speaks_of_time(head: bytes) -> bool:
-    """Returns True for an object with ``displayTimeUnit`` whose event list comes later."""
+    """Returns True for an object with ``displayTimeUnit``, whose event list may come later."""
     return text_start(head).startswith(b"{") and _TIME_UNIT.search(head) is not None

@@ -1,8 +1,8 @@
-"""Survey of a trace too large to load: time bounds, steps, text per time range.
+"""Time bounds, steps and text density of traces too large to load.
 
-A survey stores the steps, three numbers per launch, four per device event, and the amount of text in up to
-MAX_CELLS time ranges. Matched launches and device events give the end of each step on the device. Dialects define
-which events are launches, device work and steps.
+A survey stores the steps, three numbers per launch, four numbers per device event, and the size of the text in up
+to MAX_CELLS time ranges. Launches and their device events show when each step ends on the device. Each dialect
+defines which events are launches, device work and steps.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STEP = "ProfilerStep#"
 
 
 class Surveying:
-    """A survey in progress, which receives the events of the document."""
+    """Survey of one file while it is read."""
 
     has_arrows: bool = False  # whether ``add_arrows`` is called
 
@@ -59,7 +59,6 @@ class Surveying:
         self._restart_at(0)
 
     def restart(self) -> None:
-        """Discards all events surveyed so far, because a later event list replaces them."""
         self._restart_at(self._text_bytes)
 
     def _restart_at(self, text_bytes: int) -> None:
@@ -88,28 +87,27 @@ class Surveying:
             self.add_arrows([timed[i] for i in ends], starts[ends])
 
     def is_range(self, event: Any) -> bool:
-        """Returns False for instants that were written as ranges."""
+        """Returns False for an instant that was written as a range."""
         return True
 
     def add_names(self, events: Sequence[Any]) -> None:
-        """Adds names of processes and threads."""
+        """Adds names of processes and threads. Does nothing by default."""
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
-        """Adds the ranges of one chunk. Each dialect implements this."""
+        """Adds the ranges of one chunk. Each dialect implements this method."""
         raise NotImplementedError
 
     def add_arrows(self, ends: Sequence[Any], start: Int64) -> None:
-        """Adds the starts and ends of arrows in one chunk."""
+        """Adds the starts and ends of arrows in one chunk. Does nothing by default."""
 
     def linked(self) -> LinkedWork:
-        """Returns launches, device work and steps. Called once, after the last event."""
+        """Returns launches, device work and steps. Call it once, after the last event."""
         return self.work
 
     def state(self, fraction: float) -> ReadState:
         return ReadState(fraction, self._events, {})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace if the JSON is not a trace."""
         if not self._has_phases and (is_bare_list or self._events):
             raise no_events()
 
@@ -162,9 +160,9 @@ class LinkedWork:
     def add_work(
         self, correlation: Int64, start: Int64, end: Int64, stream: Int32, requested: Int64 | None = None
     ) -> None:
-        """Adds device work; ``stream`` identifies the stream.
+        """Adds device work. ``stream`` contains the number of each stream.
 
-        ``requested``: time of the program's request for the work, -1 = use the launch. Pass it for all work or for
+        ``requested``: time when the program requested the work, -1 = time of the launch. Pass it in all calls or in
         none.
         """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
@@ -177,7 +175,7 @@ class LinkedWork:
             self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
-        """Adds the ranges that annotate steps. ``good`` flags the rows to consider."""
+        """Adds the ranges that annotate steps. ``good`` flags the rows to search."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")
@@ -212,9 +210,9 @@ class LinkedWork:
         return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.take(of)))
 
     def steps(self) -> tuple[Steps, int]:
-        """Returns the steps in file times, and the longest time from a launch to the end of its work.
+        """Returns the steps in file times, and the longest time from a launch to the end of its device work.
 
-        Steps are found as in ``assemble``.
+        Steps follow the same rules as in ``assemble``.
         """
         launches = {name: column.take() for name, column in self._launches.items()}
         order = np.argsort(launches["start"], kind="stable")
@@ -245,7 +243,7 @@ class LinkedWork:
 
 
 class Cells:
-    """Histogram of text and events over time. Bins become wider as the covered time grows."""
+    """Histogram over time of text size and number of events. Bins become wider as the covered time grows."""
 
     def __init__(self) -> None:
         self._shift = _MIN_SHIFT
@@ -259,7 +257,7 @@ class Cells:
         return 1 << self._shift
 
     def add(self, start: Int64, text_bytes: int) -> None:
-        """Distributes the text of a chunk evenly over its events."""
+        """Adds the events of a chunk. Each event gets an equal share of ``text_bytes``."""
         if not len(start):
             return
         cells, counts = np.unique(start >> self._shift, return_counts=True)
@@ -273,7 +271,7 @@ class Cells:
             self._merge(self._cells >> 1, self._bytes, self._events)
 
     def take(self) -> tuple[Int64, Int64, int]:
-        """Returns the start of each bin, the bytes of text in it, and the median event start.
+        """Returns the start of each bin, the bytes of text in each bin, and the median event start.
 
         Bins are sorted by time.
         """
@@ -289,7 +287,7 @@ class Cells:
 
 
 class Bounds:
-    """First start and last end of all rows. Times <= 0 are tracked separately, because they may be invalid."""
+    """First start and last end of all rows. Times <= 0 are collected separately, because they may be invalid."""
 
     def __init__(self) -> None:
         self._first: dict[bool, int] = {}
@@ -304,6 +302,6 @@ class Bounds:
                 self._last[positive] = max(last, self._last.get(positive, last))
 
     def take(self, median: int) -> tuple[int, int]:
-        """Returns the first start and the last end, in file times. ``median``: median start of events."""
+        """Returns the first start and the last end, in file times. ``median``: median start of all events."""
         sides = [side for side in self._first if side or median <= LONG]
         return min((self._first[s] for s in sides), default=0), max((self._last[s] for s in sides), default=0)

@@ -1,8 +1,8 @@
 """Exact conversion of microseconds to integer nanoseconds.
 
 Below 2^43 us, a float64 is accurate to half a nanosecond, so rounding its fraction restores the digits in the file.
-``value * 1000`` would not: above 2^42 us, the product is rounded to half a nanosecond. Microseconds since 1970
-(1.7e15) are far larger and are read as text.
+``value * 1000`` would be wrong: above 2^42 us, the product is rounded to half a nanosecond. Microseconds since 1970
+(1.7e15) are far larger, so these times are parsed from text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DOT, _SPACE, _ZERO, _NINE = b". 09"
 
 
 class NeedsDigits(Exception):
-    """Floats cannot represent these times to the nanosecond. Decode them again as raw digits."""
+    """Floats cannot represent these times to the nanosecond. Decode the events again with undecoded digits as times."""
 
 
 def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds from JSON numbers (or numbers as text), and how many were clamped to 64 bits.
+    """Converts microseconds (JSON numbers, or numbers as text) to nanoseconds.
 
-    Raises NeedsDigits.
+    Also returns how many values were limited to 64 bits. Raises NeedsDigits.
     """
     if not values:
         return np.empty(0, np.int64), 0
@@ -57,7 +57,10 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds from raw JSON numbers, and how many were clamped to 64 bits."""
+    """Converts microseconds (JSON text of numbers) to nanoseconds.
+
+    Also returns how many values were limited to 64 bits.
+    """
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "
@@ -72,7 +75,10 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Returns nanoseconds and the number of clamped values. Texts with three decimals take a fast path."""
+    """Converts microseconds to nanoseconds. Also returns how many values were limited to 64 bits.
+
+    Texts with three decimals are converted together, for speed.
+    """
     found = from_texts(values)
     if found is not None:
         return found, 0
@@ -105,9 +111,9 @@ def from_texts(values: Sequence[str]) -> Int64 | None:
 
 
 def _three_decimals(joined: bytes, count: int) -> Int64 | None:
-    """Converts ``count`` space-terminated texts with exactly three decimals (as in Kineto).
+    """Converts ``count`` texts that have exactly three decimals (as in Kineto) and end with a space.
 
-    Returns None for any other form.
+    Returns None if any text has another form.
     """
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)

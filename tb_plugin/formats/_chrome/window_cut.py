@@ -1,6 +1,6 @@
 """Selection of the events in a time window, chunk by chunk.
 
-Other events are counted and dropped immediately, to save memory.
+All other events are counted and discarded immediately, to save memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Each = TypeVar("Each", bound=ChromeEvent)
 
 
 class Cut:
-    """Selects events that overlap a time window, and nearby launches and device work that may be linked to it.
+    """Selects events that overlap a time window, and nearby launches and device work that may be linked to them.
 
     ``assemble`` makes the final selection, because links are known only after the whole file was read.
     """
@@ -40,12 +40,12 @@ class Cut:
         self._arrow_lag = arrow_lag_ns
 
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
-        """Returns the selected duration events with their starts and durations."""
+        """Returns the selected ranges with their starts and durations."""
         keep = self.keeps(events, start_ns, dur_ns)
         return flagged_events(events, keep), start_ns[keep], dur_ns[keep]
 
     def keeps(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> Bool:
-        """Returns a boolean mask of the selected duration events. The others are counted."""
+        """Returns a boolean mask of the selected ranges. Counts all others as outside the window."""
         end_ns = start_ns + np.clip(dur_ns, 0, FAR)
         keep = overlaps_range(start_ns, end_ns, self._begin, self._end)
         before = (end_ns <= self._begin) & (start_ns >= self._begin - self._lag)
@@ -64,7 +64,7 @@ class Cut:
         return flagged_events(events, keep), time_ns[keep]
 
     def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """Returns the arrow ends in or near the window, with their times."""
+        """Returns the arrow starts and ends in or near the window, with their times."""
         keep = self.is_inside(time_ns, self._arrow_lag)
         return flagged_events(events, keep), time_ns[keep]
 

@@ -1,1 +1,1 @@
-"""Safe reading of pickles with plain data; no code is executed (decision 16)."""
+"""Reading of pickles without executing code (decision 16)."""

@@ -1,8 +1,8 @@
 """Interpreter for pickles of containers, numbers and texts.
 
-It supports a fixed table of opcodes of Python's pickle format (see ``pickletools``). Opcodes that import or call
-code raise UnreadableTrace, other unknown opcodes count as damage. Items of long lists (events, segments) go to a
-sink during the read. Runs of similar events are decoded by ``scan``, a fast path.
+It supports a fixed set of opcodes of Python's pickle format (see ``pickletools``). Opcodes that import or call code
+raise UnreadableTrace. Other unknown opcodes are treated as damage. Items of long lists (events, segments) go to a
+sink during the read. ``scan`` is a fast path for sequences of similar events.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ MAX_TEXT = 64 * 1024 * 1024
 MAX_TEXT_LENGTH = 128 * 1024  # maximum number of bytes decoded per text
 MAX_INTEGER = 32  # bytes of a number; larger ones do not fit into any column
 FREE_WORDS, WORDS_PER_BYTE, WORDS_PER_STORED_BYTE = 16 << 20, 4, 64
-"""Memory limit for objects, in words of 8 bytes: base allowance, per byte of the pickle, per byte of the archive.
+"""Memory limit for objects, in words of 8 bytes: base amount, amount per byte of the pickle, amount per byte of the
+archive.
 
-The smaller of the last two limits applies. Objects of snapshots and dumps need up to 2 words per byte.
+Of the last two, the smaller amount is added to the base. Objects of snapshots and dumps need up to 2 words per
+byte.
 """
 MAX_NUMBER_TEXT = 400  # maximum number of digits in the text of a number
 MAX_NESTED = 16  # maximum number of enclosing lists considered for the role of a list; real files have five
@@ -38,7 +40,7 @@ _CODE = _CODE_NAMES | _EXTERNAL  # opcodes that import, call or use something ou
 
 
 class Role(NamedTuple):
-    """Meaning of a list that is being read, as defined by the sink."""
+    """Meaning of a list that is being read. The sink defines it."""
 
     kind: str
     device: int
@@ -48,26 +50,30 @@ class Sink(Protocol):
     """Receives the items of long lists in file order."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of the innermost of the nested ``lists``, or None for a list that is not streamed.
+        """Returns the role of the innermost of the nested ``lists``, or None if its items should not go to the
+        sink.
 
-        ``key`` is the dict key of the outermost list, None without a dict.
+        ``key`` is the dict key of the outermost list, or None if that list is not in a dict.
         """
         ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Takes complete items of one list, and replaces them in the memo.
+        """Receives complete items of one list, and replaces them in the memo.
 
         Returns how many words the memo still uses for the items, or None if unknown.
         """
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Takes as many events as possible from ``machine.buffer`` at ``machine.at``, and advances ``machine.at``."""
+        """Reads as many events as possible from ``machine.buffer``, starting at ``machine.at``.
+
+        Advances ``machine.at``.
+        """
         ...
 
 
 class Damaged(Exception):
-    """The pickle is damaged from here on."""
+    """The pickle is damaged at the current offset, so the rest cannot be read."""
 
 
 class TooLarge(Damaged):
@@ -79,7 +85,7 @@ class Ended(Exception):
 
 
 class Machine:
-    """Reads one pickle. The result excludes items that went to the sink."""
+    """Reads one pickle. The result does not contain the items that went to the sink."""
 
     def __init__(
         self, read: Callable[[int], bytes], sink: Sink, noun: str, stored: Callable[[], int], is_fast: bool = True
@@ -109,7 +115,10 @@ class Machine:
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the unpickled object. Raises UnreadableTrace if the pickle would run code, Damaged, or Ended."""
+        """Returns the unpickled object.
+
+        Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace.
+        """
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):
@@ -131,7 +140,7 @@ class Machine:
                 raise Damaged(f"{name_of(code)}: {error}") from error
 
     def unwound(self) -> Any:
-        """Returns the partial object of a truncated pickle, with all open containers closed."""
+        """Returns the partial object of a truncated pickle. Open containers are closed."""
         incomplete = 1  # the incomplete item
         while self._below:
             if self._role is not None:
@@ -157,13 +166,14 @@ class Machine:
         if self._words > self._max_words:
             size = self._stored()
             raise TooLarge(
-                f"its objects need over {8 * self._max_words >> 20:,} MiB, too much for a {self._noun} of {size:,} bytes"
+                f"the objects in the file need over {8 * self._max_words >> 20:,} MiB, "
+                f"which is too much for a {self._noun} of {size:,} bytes"
             )
 
     # -- the file
 
     def look_ahead(self) -> None:
-        """Refills the buffer when it is nearly used up."""
+        """Refills the buffer when few bytes are left."""
         if len(self.buffer) - self.at < _MARGIN and not self.has_ended:
             self._refill(_BLOCK)
 
@@ -179,7 +189,7 @@ class Machine:
 
     def _bytes(self, size: int) -> bytes:
         if size > MAX_TEXT:
-            raise ValueError(f"a text of {size:,} bytes")
+            raise ValueError(f"a text is too long: {size:,} bytes")
         while len(self.buffer) - self.at < size:
             if self.has_ended:
                 raise Ended
@@ -201,7 +211,7 @@ class Machine:
             if self.has_ended and len(self.buffer) - self.at < limit:
                 raise Ended
             if len(self.buffer) - self.at >= limit:
-                raise ValueError(f"a line of over {limit:,} bytes")
+                raise ValueError(f"a line is longer than {limit:,} bytes")
             self._refill(_BLOCK)
         found = self.buffer[self.at : end]
         self.at = end + 1
@@ -213,7 +223,7 @@ class Machine:
         where = f"byte {self.offset - 1:,}"
         if name not in _CODE:
             self.at -= 1
-            return Damaged(f"{name} is not part of a {self._noun}")
+            return Damaged(f"the opcode {name} does not occur in a {self._noun}")
         called = self._called(name)
         what = f"{name} {called}".strip()
         return UnreadableTrace(
@@ -257,7 +267,7 @@ class Machine:
         return items
 
     def _role_of_open_list(self) -> Role | None:
-        """Returns the role of the list that a mark opens, based on its enclosing keys and lists."""
+        """Returns the role of the list whose mark was just read, based on the keys and lists around it."""
         items, level = self._items, len(self._below)
         if not items or type(items[-1]) is not list or (len(items) > 1 and items[-2] == "frames"):
             return None
@@ -277,7 +287,7 @@ class Machine:
             items = self._below[level]
 
     def _run_fast(self) -> None:
-        """Lets the sink read complete events directly from the buffer, if it can."""
+        """Lets the sink read complete events directly from the buffer, if the sink supports that."""
         if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
@@ -360,7 +370,7 @@ class Machine:
     def _extend(self, items: list[Any]) -> None:
         target = self._target()
         if type(target) is not list:
-            raise TypeError("no list to append to")
+            raise TypeError("an item has no list")
         streamed = self._streamed.get(id(target))
         if streamed is not None:  # earlier items already went to the sink
             self._sink.take(streamed[1], items, self.memo)
@@ -370,7 +380,7 @@ class Machine:
     def _tuple(self, size: int) -> None:
         values = self._items[-size:] if size else []
         if len(values) != size:
-            raise IndexError("the stack is empty")
+            raise IndexError("the pickle stack is empty")
         del self._items[len(self._items) - size :]
         self._push(tuple(values))
 

@@ -1,6 +1,6 @@
 """The memo of a pickle: objects by index.
 
-An object that the sink has taken is replaced by five bytes: a type and a code.
+An object that went to the sink is replaced by five bytes: a type and a code.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OBJECT, ROW, STACK, TEXT_ID, POOL_ID = range(5)
 
 
 class Taken(NamedTuple):
-    """Placeholder for an object that the sink has taken."""
+    """Placeholder for an object that went to the sink."""
 
     what: int
     code: int
 
 
 class Memo:
-    """Objects by memo index. MEMOIZE uses ``count`` as the next index."""
+    """Objects by memo index. The opcode MEMOIZE uses ``count`` as the next index."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,12 +42,12 @@ class Memo:
         self._code = np.zeros(1024, np.int32)
 
     def get(self, key: int) -> Any:
-        """Returns an object, or a ``Taken`` in its place. Raises IndexError for an unknown index."""
+        """Returns the object at an index, or its ``Taken``. Raises IndexError for an unknown index."""
         if key in self.objects:
             return self.objects[key]
         if 0 <= key < len(self._what) and self._what[key]:
             return Taken(int(self._what[key]), int(self._code[key]))
-        raise IndexError(f"nothing is memoized as {key}")
+        raise IndexError(f"the memo has no entry {key}")
 
     def put(self, key: int, value: Any) -> None:
         if key not in self.objects:
@@ -55,18 +55,18 @@ class Memo:
         self.top = max(self.top, key + 1)
         self.objects[key] = value
         if len(self.objects) > MAX_OBJECTS:
-            raise ValueError(f"over {MAX_OBJECTS:,} objects")
+            raise ValueError(f"there are over {MAX_OBJECTS:,} objects")
         if type(value) is str:
             self._text_size += len(value)
             if self._text_size > MAX_TEXT_SIZE:
-                raise ValueError(f"texts of over {MAX_TEXT_SIZE:,} characters")
+                raise ValueError(f"the texts have over {MAX_TEXT_SIZE:,} characters in total")
             if key < _KEY_NUMBERS:
                 self.words[key] = value
         elif type(value) in (dict, list, tuple):
             self.fresh.append(key)
 
     def replace(self, key: int, what: int, code: int) -> None:
-        """Replaces an object by a type and a code, after the sink has taken it."""
+        """Replaces an object that went to the sink by a type and a code."""
         self.objects.pop(key, None)
         if key >= self.limit:
             self.objects[key] = Taken(what, code)
@@ -75,7 +75,7 @@ class Memo:
 
     @property
     def limit(self) -> int:
-        """Returns the index from which ``codes`` would use too much memory. Real indices are consecutive."""
+        """Returns the index from which ``codes`` would use too much memory. Indices in real files are consecutive."""
         return 2 * len(self._what) + _KEY_NUMBERS
 
     def codes(self, keys: Int64, what: int, codes: npt.NDArray[np.integer[Any]]) -> None:
@@ -92,7 +92,7 @@ class Memo:
         self._code[keys] = codes
 
     def look(self, keys: Int64) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Returns the types and codes of many objects; the type is OBJECT for objects that were not taken."""
+        """Returns the types and codes of many objects. The type is OBJECT if an object did not go to the sink."""
         inside = np.minimum(keys, len(self._what) - 1)
         what = np.where(keys < len(self._what), self._what[inside], 0).astype(np.uint8)
         return what, self._code[inside]

@@ -10,12 +10,12 @@ from typing import Any
 def fill(target: Any, items: list[Any]) -> None:
     """Adds key-value pairs to a dict.
 
-    Skips keys that are not texts: they are unused, and could be crafted to collide.
+    Skips keys that are not texts. They are unused, and an attacker could choose them to collide.
     """
     if type(target) is not dict:
-        raise TypeError("no dict to fill")
+        raise TypeError("a key has no dict")
     if len(items) % 2:
-        raise ValueError("a key without a value")
+        raise ValueError("a key has no value")
     for key, value in zip(items[::2], items[1::2], strict=True):
         if type(key) is str:
             target[key] = value
@@ -46,5 +46,5 @@ def unescape(raw: bytes) -> str:
     """Parses a quoted text written by Python 2. Raises ValueError."""
     inner = raw.strip()
     if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":
-        raise ValueError("a text without quotes")
+        raise ValueError("a text has no quotes")
     return text_of(codecs.escape_decode(inner[1:-1])[0])

@@ -8,7 +8,7 @@ from tb_plugin.formats.format_entry import TRACE, FormatEntry
 
 
 def _never(head: bytes) -> bool:
-    """Returns False, because folders are recognised by their file names, never by the content of one file."""
+    """Returns False, because profile folders are recognised by file names, never by the content of a file."""
     return False
 
 

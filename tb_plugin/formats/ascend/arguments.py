@@ -20,18 +20,18 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 def kind_of_task(task: str) -> EventKind:
-    """Returns the event kind for a task type; an unknown type is a kernel."""
+    """Returns the event kind of a task type. An unknown type is a kernel."""
     return next((kind for pattern, kind in _TASK_KINDS if pattern.search(task)), EventKind.KERNEL)
 
 
 def as_shapes(text: str) -> str:
-    r"""Converts shapes such as ``32,3;\n64;\n`` to ``[[32, 3], [64], []]``; "" without shapes."""
+    r"""Converts shapes such as ``32,3;\n64;\n`` to ``[[32, 3], [64], []]``. Returns "" if there are no shapes."""
     shapes = [[int(n) if _INTEGER.fullmatch(n) else n for n in part.split(",") if n] for part in _parts(text)]
     return json.dumps(shapes) if any(shapes) else ""
 
 
 def as_types(text: str) -> str:
-    r"""Converts types such as ``float;\nScalar`` to ``["float", "Scalar"]``; "" without types."""
+    r"""Converts types such as ``float;\nScalar`` to ``["float", "Scalar"]``. Returns "" if there are no types."""
     parts = _parts(text)
     return json.dumps(parts) if any(parts) else ""
 

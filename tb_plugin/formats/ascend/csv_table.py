@@ -1,4 +1,4 @@
-"""CSV tables of Ascend's tools: typed columns by title."""
+"""CSV tables of Ascend's tools, with typed access to columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns a boolean mask o
 
 
 class CsvTable:
-    """One table. Empty cells are null. Unreadable cells are logged and treated as missing."""
+    """One table. Empty cells are null. Invalid cells are logged and treated as missing."""
 
     def __init__(self, titles: Sequence[str], columns: Sequence[pa.Array], log: IssueLog) -> None:
         self.titles = tuple(titles)
@@ -57,13 +57,16 @@ class CsvTable:
         return all(title in self._columns for title in titles)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the trimmed cells of a column. Empty cells are null, as are all cells of a missing column."""
+        """Returns the cells of a column without surrounding whitespace.
+
+        Empty cells are null; so are all cells of a missing column.
+        """
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
         """Converts a column of microseconds to nanoseconds (0 = missing).
 
-        Also returns a boolean mask of the cells with a value.
+        Also returns a boolean mask of the cells that have a value.
         """
         cells = self.texts(title)
         has_value = np.asarray(pc.is_valid(cells))
@@ -107,7 +110,7 @@ class CsvTable:
         return np.asarray(pc.fill_null(found, MISSING))
 
     def _log_for(self, title: str) -> IssueLog:
-        """Returns the log, or a temporary one if the bad cells of this column were already counted."""
+        """Returns the log. If the invalid cells of this column were already logged, returns a temporary log instead."""
         if title in self._counted:
             return IssueLog()
         self._counted.add(title)
@@ -134,9 +137,10 @@ def _number(cell: str | None, log: IssueLog) -> float | None:
 
 
 def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
-    """Reads a table, or returns None without a header. Rows that do not fit the header are skipped and logged.
+    """Reads a table. Returns None if there is no header. Rows that do not fit the header are skipped and logged.
 
-    ``pieces`` are consecutive parts of the text, of any size. ``keep`` selects rows; it is called for each part.
+    ``pieces`` are consecutive parts of the text, of any size. ``keep`` is called for each part and selects its
+    rows.
     """
     whole = _WholeRows(_clean(pieces, log))
     head, _, first = next(whole, b"").partition(b"\n")
@@ -177,7 +181,10 @@ def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
 
 
 class _WholeRows(Iterator[bytes]):
-    """Splits the text after complete rows, at line ends outside quotes. An unclosed quote extends to the end."""
+    """Splits the text after complete rows, at line ends outside quotes.
+
+    A quote that is never closed extends to the end of the text.
+    """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -210,7 +217,7 @@ def _last_row_end(text: bytearray) -> int:
 
 
 def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
-    """Yields the text as valid UTF-8, without byte order mark and NUL."""
+    """Yields the text as valid UTF-8, without byte order mark and NUL characters."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_first, is_bad = True, False
     for piece in itertools.chain(pieces, [b""]):
@@ -284,7 +291,7 @@ def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, r
 
 
 def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    """Parses columns with Python's csv module, for text that Arrow rejects, such as an unclosed quote."""
+    """Parses columns with Python's csv module. Used for text that Arrow rejects, such as an unclosed quote."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(body.decode(), newline=""))
     while True:
@@ -303,6 +310,6 @@ def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLo
 
 
 def trimmed_cells(column: pa.Array) -> pa.Array:
-    """Returns trimmed cells; null = missing."""
+    """Removes whitespace around cells; null = missing."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

@@ -11,9 +11,9 @@ _MAX_DIGITS = 20  # numbers with more digits before the decimal point exceed 64 
 
 
 def scaled_exactly(value: Any, power: int) -> int | None:
-    """Returns ``value`` times 10**``power``, rounded to the nearest integer (half to even).
+    """Returns ``value`` (a number or text) times 10**``power``, rounded to the nearest integer (half to even).
 
-    ``value`` is a number or text. Returns None for an invalid number or a result beyond 64 bits.
+    Returns None if the number is invalid or the result exceeds 64 bits.
     """
     if value is None or isinstance(value, bool | list | dict):
         return None

@@ -1,4 +1,4 @@
-"""Profile folders: rank, process and time in their names."""
+"""Recognition of profile folders; rank, process and time in file names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns a candidate for each profile folder. Folders are recognised by the files in them."""
+    """Returns a candidate for each profile folder. Such folders are recognised by the files in them."""
     outputs: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     info_files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
@@ -63,7 +63,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 def kind_of(name: str) -> str:
     """Returns the kind of a file: one of the constants above, "db", "info", or "" for other files.
 
-    For a database's write-ahead log, the kind is its file name.
+    The kind of a database's write-ahead log is the name of that file.
     """
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
@@ -76,7 +76,7 @@ def kind_of(name: str) -> str:
 
 
 def by_kind(names: Sequence[str]) -> dict[str, str]:
-    """Returns one file of each kind; uncompressed files are preferred."""
+    """Returns one file of each kind. Prefers uncompressed files."""
     found: dict[str, str] = {}
     for name in sorted(names, key=lambda name: name.endswith(PACKED)):
         if kind := kind_of(name):
@@ -92,7 +92,7 @@ def rank_in(name: str) -> int | None:
 
 
 def time_of(token: str | None) -> int | None:
-    """Parses ``yyyymmddHHMMSS[mmm]`` as UTC. Returns nanoseconds since 1970, or None if it is not a time."""
+    """Parses ``yyyymmddHHMMSS[mmm]`` as UTC. Returns nanoseconds since 1970, or None if ``token`` has another form."""
     if token is None or len(token) < 14:
         return None
     try:
@@ -132,22 +132,23 @@ def _candidate(
 
 
 def _is_output(files: list[PurePosixPath]) -> bool:
-    """Returns True if the files alone identify a profile: at least two known names, including one of four
-    distinctive ones.
+    """Returns True if the file names alone show that the folder is a profile.
+
+    This takes at least two known names, of which at least one is among the four distinctive names.
     """
     names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & FILENAMES) > 1
 
 
 def _is_raw(path: PurePosixPath) -> bool:
-    """Returns True for a file in a folder of raw data or dumped operator arguments."""
+    """Returns True for a file in a folder of raw data or of dumped operator arguments."""
     folders = path.parts[:-1]
     place = next((at for at, name in enumerate(folders) if _PROFILE.match(name)), len(folders))
     return any(_ARGUMENTS.search(name) for name in folders) or any(_RAW.match(name) for name in folders[place + 1 :])
 
 
 def _with_other_files(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the profiles, each with the other files in its folder claimed, so that raw data is not read as traces."""
+    """Adds all other files of each profile folder to its candidate, so that raw data is not read as traces."""
     roots = {candidate.root: place for place, candidate in enumerate(found) if PurePosixPath(candidate.root).name}
     also: dict[int, list[str]] = defaultdict(list)
     for file in listing:

@@ -1,6 +1,6 @@
-"""``kernel_details.csv``: durations and other facts of kernels and communication operations.
+"""``kernel_details.csv``: durations and other data of kernels and communication operations.
 
-Their rows come from the trace view.
+The rows of these kernels come from the trace view.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _SHAPES = "Shapes"
 _NEAR_NS = 1000  # tolerance for the start of a kernel in both files, because of rounding
 
 
-class Kernels(msgspec.Struct, frozen=True, eq=False):
-    """Table rows with name, start and duration. All columns have equal length."""
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Table rows that have name, start and duration. All columns have equal length."""
 
     name: Int32
     start_ns: Int64
@@ -51,13 +52,13 @@ class Kernels(msgspec.Struct, frozen=True, eq=False):
     is_collective: Bool
     uses_matrix_unit: npt.NDArray[np.uint8]
     facts: tuple[OpenColumn, ...]
-    """All other columns by name; ``row`` is an index into these kernels."""
+    """All other columns of the table. Their ``row`` is an index into these kernels."""
 
     def __len__(self) -> int:
         return len(self.name)
 
     def take(self, row: Int64) -> Kernels:
-        """Returns the kernels with these indices, which must ascend."""
+        """Returns the kernels with these indices, which must be in ascending order."""
         place = np.full(len(self), MISSING, np.int32)
         place[row] = np.arange(len(row), dtype=np.int32)
         facts = []
@@ -70,7 +71,7 @@ class Kernels(msgspec.Struct, frozen=True, eq=False):
 
 
 def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
-    """Returns the kernels of the table. Rows without a name or with unreadable times are skipped and logged."""
+    """Returns the kernels of the table. Rows without a name, and rows with invalid times, are skipped and logged."""
     start, has_start = table.nanoseconds(START)
     duration, has_duration = table.nanoseconds(DURATION)
     names = table.texts(NAME)
@@ -95,10 +96,11 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
 
 
 def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn | None:
-    """Returns the core type of kernels that are in no table, from their task type; None without such kernels.
+    """Returns the core type of each kernel that is in no table, derived from its task type. Returns None if there
+    are no such kernels.
 
-    Some profiles, such as those of January 2025, write AI_CORE for all kernels, also those on vector cores. AI_CORE
-    is therefore only trusted if AI_VECTOR_CORE also occurs.
+    The task type AI_CORE is ambiguous unless AI_VECTOR_CORE also occurs: some profiles, such as those of January
+    2025, use AI_CORE for kernels on vector cores too.
     """
     others = {column.key: column for column in columns["others"] if column.is_text}
     task = others.get(TASK)
@@ -118,7 +120,7 @@ def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn |
 
 
 def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
-    """Returns the MatrixUse of each row. For unknown kernels, it comes from the core type of their task."""
+    """Returns the MatrixUse of each row. If it is unknown, derives it from the core type of the kernel's task."""
     use = use.copy()
     cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
     unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
@@ -127,9 +129,9 @@ def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
 
 
 def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
-    """Returns the row of each kernel, matched by name and start; -1 for none. No row is used twice.
+    """Returns the row of each kernel, matched by name and start; -1 = none. Each row is matched at most once.
 
-    ``name`` and ``start_ns`` are columns of all rows; ``rows`` are the candidates.
+    ``name`` and ``start_ns`` are columns of all rows. Only the rows with indices ``rows`` are searched.
     """
     found = np.full(len(kernels), MISSING, np.int32)
     if not len(rows) or not len(kernels):
@@ -165,13 +167,13 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
 
 
 def unquoted_shapes(cells: pa.Array) -> pa.Array:
-    """Removes the quotes around shapes, which protect them in spreadsheets; null = empty."""
+    """Removes the quotes that protect shapes in spreadsheets; null = empty."""
     bare = pc.utf8_trim(cells, '"')
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 
 
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
-    """Returns the remaining columns. A column is numeric if all its cells are numbers."""
+    """Returns all columns except name, start and duration. A column is numeric if all its cells are numbers."""
     facts = []
     for title in table.titles:
         if title in (NAME, START, DURATION, DEVICE):

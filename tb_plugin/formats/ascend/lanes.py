@@ -37,8 +37,6 @@ _DEVICE_BITS = 31  # mask for the device in a process id; bits from 10 on are th
 
 
 class Lanes:
-    """Lane and device of each thread."""
-
     def __init__(
         self, texts: Sequence[str], processes: Mapping[str, str], threads: Mapping[tuple[str, str], str]
     ) -> None:
@@ -49,14 +47,15 @@ class Lanes:
         self.host_pid = next((pid for pid, name in processes.items() if _bare(name) == "Python"), "")
 
     def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
-        """Returns the Lane of each row, and its device (-1 = host)."""
+        """Returns the Lane and the device of each row; device -1 = host."""
         pairs, place = self._pairs(pid, tid)
         what = [self.what(*pair) for pair in pairs]
         lane, device = (np.array([each[i] for each in what], np.int32) for i in (0, 1))
         return lane.astype(np.uint8)[place], device[place]
 
     def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
-        """Returns the process and thread that each row is displayed on, as string ids. ``text`` interns a text.
+        """Returns the process and the thread on which each row is displayed, as string ids. ``text`` interns a
+        text.
 
         As in other traces, CANN calls are displayed on their host thread, and device work on its stream.
         """
@@ -66,7 +65,11 @@ class Lanes:
         return process[place], thread[place]
 
     def order(self, stated: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-        """Returns the sort order of displayed threads: by kind, then by ``stated``, otherwise by thread number."""
+        """Returns the sort order of displayed threads.
+
+        Device threads are sorted by Lane, then by ``stated``, or by thread number if ``stated`` does not contain
+        them. Others keep the order in ``stated``.
+        """
         found = dict(stated)
         for pid, tid in self._threads:
             lane, device = self.what(pid, tid)
@@ -89,7 +92,7 @@ class Lanes:
         return str(device), tid if lane == Lane.STREAM else self._threads.get((pid, tid), f"Thread {tid}")
 
     def what(self, pid: str, tid: str) -> tuple[Lane, int]:
-        """Returns the Lane of a thread, and its device (-1 = host)."""
+        """Returns the Lane and the device of a thread; device -1 = host."""
         name = self._processes.get(pid, "")
         lane = _PROCESSES.get(_bare(name), Lane.OTHER if name else Lane.HOST)
         if lane is Lane.PLANE and _GROUP.match(self._threads.get((pid, tid), "")):
@@ -108,7 +111,7 @@ class Lanes:
 
 
 def device_lane_names(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Returns the names of device tracks other than streams: groups, planes and analyses."""
+    """Returns the names of device tracks that are not streams: groups, planes and analyses."""
     row = np.flatnonzero(device != -1)
     pairs = np.unique(np.stack((pid[row], tid[row])), axis=1).T.tolist()
     return {(texts[pid], texts[tid]): texts[tid] for pid, tid in pairs if not texts[tid].isdecimal()}

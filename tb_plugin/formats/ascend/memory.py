@@ -53,13 +53,16 @@ def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[
 
 
 def devices_in(found: Mapping[str, Any]) -> Int32:
-    """Returns the devices in the memory files. A device may have no kernels."""
+    """Returns the devices in the memory files. Some of them may have no kernels."""
     numbers = [found[key].device_id for key in ("memory", "totals", "components") if key in found]
     return np.unique(np.concatenate((np.empty(0, np.int32), *numbers)))
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
-    """Returns the blocks. Start is missing if allocated before the recording, end if never freed."""
+    """Returns the blocks.
+
+    The start is missing for blocks allocated before the recording, the end for blocks never freed.
+    """
     start, has_start = table.nanoseconds("Allocation Time(us)")
     end, has_end = table.nanoseconds("Release Time(us)")
     size = _bytes(table.numbers("Size(KB)"), KIB)
@@ -77,11 +80,12 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
-    """Returns an allocation and a release for each block, with allocator totals and the requesting operator.
+    """Returns an allocation event and a release event for each block.
 
-    The graph engine's blocks are marked, because its allocator has separate totals. The file has no addresses, so a
-    block's address is its row number. It has no threads, so all events use ``thread``. A block from before the
-    recording has a negative size and no allocation.
+    Also returns allocator totals, and the operator that requested each block. A block from before the recording has
+    a negative size and no allocation event. Blocks of the graph engine are marked, because its allocator has
+    separate totals. The file has no addresses, so the address is the row number. The file has no threads, so all
+    events use ``thread``.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))
@@ -132,7 +136,10 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the memory of software components. A negative value means that only the release was recorded."""
+    """Returns the memory of software components.
+
+    A negative value in the file means that only the release was recorded.
+    """
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     value = table.numbers("Total Reserved(MB)")[row]
@@ -150,7 +157,10 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators. If a device has totals of both allocators but no sum, the sum is added."""
+    """Returns the totals of all allocators.
+
+    If a device has totals of both allocators but no sum of the two, adds the sum.
+    """
     found = _limited(_table_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
@@ -164,7 +174,7 @@ def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTo
 
 
 def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of at most MOST_NAMES combinations of name and device, because each one becomes a curve."""
+    """Returns the totals of at most MOST_NAMES pairs of allocator and device, because each pair becomes a curve."""
     pair, count = number_groups(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
     if count <= MOST_NAMES:
         return totals

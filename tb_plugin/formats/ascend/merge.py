@@ -1,4 +1,4 @@
-"""Trace view rows, merged with kernels from the tables."""
+"""Rows of the trace view, merged with kernels from tables."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def no_rows_at_all() -> dict[str, Any]:
 def with_kernels(
     columns: dict[str, Any], kernels: Kernels, interner: Interner, row: Int32 | None = None
 ) -> tuple[dict[str, Any], Int32]:
-    """Returns the columns with the table's data about kernels added, and the row of each kernel.
+    """Adds the table's data about kernels to the columns. Returns the columns, and the row of each kernel.
 
-    Kernels that are missing from the trace view become new rows, on their stream. ``row``: rows of the kernels, if
-    the profile reports them.
+    Kernels that are missing from the trace view become new rows on their stream. ``row``: row of each kernel, if
+    known; otherwise kernels are matched by name and start.
     """
     if row is None:
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
@@ -84,7 +84,10 @@ def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32,
 
 
 def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
-    """Returns arguments of the trace view, then table columns. For equal keys, the table is used."""
+    """Returns the arguments in the trace view, followed by the table columns.
+
+    If both have a key, only the table column is returned.
+    """
     stated = {fact.key for fact in facts}
     placed = []
     for fact in facts:

@@ -1,4 +1,4 @@
-"""Sources for one file, and for files that may vanish."""
+"""Sources for a single file, and for files that may vanish."""
 
 from __future__ import annotations
 
@@ -10,33 +10,29 @@ from tb_plugin.formats.base import Source
 
 
 class OneFile(Source):
-    """A source with one file of a profile."""
+    """A source that contains one file of a profile."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
         self._name = name
 
     def names(self) -> Sequence[str]:
-        """Returns the file's name."""
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
-        """Opens the file. Raises StorageError."""
         return self._source.open(name)
 
     def size(self, name: str) -> int:
-        """Returns the stored size in bytes."""
         return self._source.size(name)
 
 
 class Steady(Source):
-    """A profile whose files may vanish after listing. A vanished file has size 0, and opening it raises an error."""
+    """A source whose files may vanish after they were listed. A vanished file has size 0 and cannot be opened."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def names(self) -> Sequence[str]:
-        """Returns the names of all listed files."""
         return self._source.names()
 
     def open(self, name: str) -> BinaryIO:
@@ -44,7 +40,6 @@ class Steady(Source):
         return self._source.open(name)
 
     def size(self, name: str) -> int:
-        """Returns the stored size in bytes, 0 for a vanished file."""
         try:
             return self._source.size(name)
         except (OSError, UserError):

@@ -29,8 +29,8 @@ Found = TypeVar("Found")
 LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
-    "the changes in this file are not shown, because the database was copied while it was being "
-    "written. Close the program that uses it (or run PRAGMA wal_checkpoint), then copy it again."
+    "the changes in this file are not shown, because the database was copied while a program was "
+    "writing it. Close that program (or run PRAGMA wal_checkpoint), then copy the database again."
 )
 # required columns
 _REQUIRED_COLUMNS = {
@@ -42,7 +42,7 @@ _REQUIRED_COLUMNS = {
 
 
 class OpenedFiles:
-    """Files of a folder during one read. An unreadable file is logged, and the other files are still read."""
+    """Files of a folder during one read. An unreadable file is logged, and all other files are still read."""
 
     def __init__(self, source: Source, names: Mapping[str, str], progress: Progress) -> None:
         self.source = source = Steady(source)
@@ -57,7 +57,10 @@ class OpenedFiles:
         self._unread = set(source.names())
 
     def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
-        """Returns the bytes of a file, or None if it is missing or unreadable. ``max_bytes`` is a limit, 0 = none."""
+        """Returns the bytes of a file, or None if the file is missing or unreadable.
+
+        ``max_bytes`` is a limit; 0 = no limit.
+        """
         name = self.names.get(kind)
         try:
             return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
@@ -66,7 +69,10 @@ class OpenedFiles:
             return None
 
     def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
-        """Returns the result of ``of`` for a database. None if it is missing or unreadable, which is logged."""
+        """Calls ``of`` for a database and returns the result, or None if the database is missing.
+
+        An unreadable database is logged, and the result is None.
+        """
         name = self.names.get(kind)
         if name is None:
             return None
@@ -94,9 +100,9 @@ class OpenedFiles:
         return content
 
     def pieces(self, name: str, log: IssueLog, max_bytes: int = 0) -> Iterator[bytes]:
-        """Yields the text of a file in pieces.
+        """Yields the text of a file in pieces. Raises UserError if the file is unreadable.
 
-        ``max_bytes`` is a limit, 0 = none. Raises UserError for an unreadable file.
+        ``max_bytes`` is a limit; 0 = no limit.
         """
         self._unread.discard(name)
         with self.source.open(name) as raw:
@@ -109,7 +115,7 @@ class OpenedFiles:
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
     def tell(self, kind: str | None, log: IssueLog) -> None:
-        """Logs the issues of one file, or of the whole profile if ``kind`` is None."""
+        """Adds the problems in ``log`` to the report, for one file, or for the whole profile if ``kind`` is None."""
         file = "" if kind is None else _last(self.names.get(kind, kind))
         self.issues += [replace(issue, file=file) for issue in log.issues()]
         log.entries.clear()
@@ -120,12 +126,11 @@ class OpenedFiles:
         self.note(name, "file_lost", f"the file could not be read: {why}")
 
     def note(self, name: str, code: str, text: str) -> None:
-        """Logs a note about a file."""
         self.issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
 
 class ProfileFiles(OpenedFiles):
-    """Files of a profile. Tables are read here, restricted to the window; the trace view is read elsewhere."""
+    """Files of a profile. This class reads tables, restricted to the window; another reader reads the trace view."""
 
     def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
         super().__init__(source, by_kind(source.names()), progress)
@@ -159,12 +164,15 @@ class ProfileFiles(OpenedFiles):
         self.issues += [replace(issue, file=_last(name)) for issue in report.issues]
 
     def keep(self, kind: str) -> CsvTable | None:
-        """Reads a table and caches it for the next call of ``table``."""
+        """Reads a table, and caches it for the next call of ``table``."""
         self._kept[kind] = table = self.table(kind)
         return table
 
     def table(self, kind: str) -> CsvTable | None:
-        """Returns the table in a file. None if it is missing or unreadable, which is logged."""
+        """Returns the table in a file, or None if the file is missing.
+
+        An unreadable file is logged, and the result is None.
+        """
         if kind in self._kept:
             table, self._kept[kind] = self._kept[kind], None
             return table
@@ -183,20 +191,20 @@ class ProfileFiles(OpenedFiles):
             return None
         lacking = [title for title in _REQUIRED_COLUMNS.get(kind, ()) if not table.has(title)]
         if lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
+            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
             self.note(name, "missing_columns", text)
             return None
         self.is_any_read = True
         return table
 
     def add_log(self, kind: str, log: IssueLog) -> None:
-        """Adds a log that is reported at the end, because more issues may follow."""
+        """Adds a log whose problems are reported at the end of the read."""
         self._logs.append((kind, log))
 
     def report(self, trace: ReadReport | None, more: int) -> ReadReport:
-        """Returns the report about all files. ``more``: number of rows in addition to the trace view.
+        """Returns the report about all files. ``more``: number of rows that do not come from the trace view.
 
-        Files whose content is not needed count as read, for example operator calls if a trace view exists.
+        Files whose content is not needed are reported as read, for example operator calls if a trace view exists.
         """
         for kind, log in self._logs:
             self.tell(kind, log)

@@ -27,7 +27,7 @@ _TEXTS = ("Name", "Input Shapes", "Call Stack")
 
 
 def operators_of(name: str, table: CsvTable) -> ReportedTable:
-    """Returns the operator calls. Times are in nanoseconds; null = missing. Other columns are unchanged."""
+    """Returns the operator calls. Times are in nanoseconds; null = missing. All other columns are unchanged."""
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),
         "input_shape": _formed(table.texts("Input Shapes"), as_shapes),
@@ -42,7 +42,7 @@ def operators_of(name: str, table: CsvTable) -> ReportedTable:
 
 
 def _formed(cells: pa.Array, form: Callable[[str], str]) -> pa.Array:
-    """Converts texts to the model's form; null if the result is empty. Each distinct text is converted once."""
+    """Converts texts with ``form``. Empty results become null. Each distinct text is converted once."""
     encoded = cells.dictionary_encode()
     formed = pa.array([form(text) or None for text in encoded.dictionary.to_pylist()], pa.large_string())
     return formed.take(encoded.indices)

@@ -17,15 +17,18 @@ _EMPTY: tuple[Any, ...] = ("", "-", [], {})  # values of unset options
 
 
 def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
-    """Returns the JSON object in a file. Raises ValueError if it is missing, too deep or too large."""
+    """Returns the JSON object in a file.
+
+    Raises ValueError if there is none, or if the content is nested too deeply or too large.
+    """
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
-        raise ValueError("it is too large")
+        raise ValueError("the file is too large")
     try:
         found = to_storable(json.loads(content), content, log)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError("the file is nested too deeply") from error
     if not isinstance(found, dict):
-        raise ValueError("it contains no object")
+        raise ValueError("the file contains no object")
     return found
 
 
@@ -52,7 +55,7 @@ def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | N
 
 
 def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings without empty values. False and 0 are not empty."""
+    """Removes empty values from the settings. False and 0 are not empty."""
     made = {key: _filled(value) if isinstance(value, dict) else value for key, value in settings.items()}
     return {key: value for key, value in made.items() if value is not None and value not in _EMPTY}
 

@@ -64,11 +64,10 @@ class AscendReader(DeclaredReader, entry=PROFILE):
     """Reads the ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return estimated_peak_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Reads the profile. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
+        """Reads the profile. Raises UnreadableTrace if no file is readable, and any error that ``progress`` raises."""
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
@@ -79,7 +78,6 @@ class AscendReader(DeclaredReader, entry=PROFILE):
         return survey(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
@@ -194,7 +192,10 @@ class _Reading:
     def _kernels(
         self, found: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
-        """Returns the kernels of the table or else of a database, and their rows if the profile reports them."""
+        """Returns the kernels of the table, or of a database if there is no table.
+
+        Also returns their rows, or None if unknown.
+        """
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return found.kernels, found.placed
@@ -207,7 +208,7 @@ class _Reading:
         return found.tables.get(kind) if table is None else table
 
     def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """Returns the parts that only the databases contain.
+        """Returns the data that only the databases contain.
 
         ``is_drawn``: whether ``columns`` come from a trace view.
         """
@@ -241,7 +242,7 @@ class _Reading:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the text files and the database differ; the text files are used: {text}",
+                    f"the text files and the database differ, so the text files are used: {text}",
                 )
         about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
         return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)

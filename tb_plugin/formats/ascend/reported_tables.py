@@ -29,14 +29,20 @@ _TITLES = {
 
 
 def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> ReportedTable:
-    """Returns the table in a file, with the given columns or all. A column is numeric if all its cells are numbers."""
+    """Returns the table in a file, with the columns ``titles`` (all columns if None).
+
+    A column is numeric if all its cells are numbers.
+    """
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
     return ReportedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
 def _column(title: str, table: CsvTable) -> ReportedColumn:
-    """Returns a column. Microseconds since 1970 become nanoseconds, because floats cannot hold all their digits."""
+    """Returns a column.
+
+    Microseconds since 1970 become nanoseconds, because a float cannot represent all their digits.
+    """
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
     bare, unit = (match["title"], match["unit"]) if match else (title, "")
@@ -50,7 +56,7 @@ def _column(title: str, table: CsvTable) -> ReportedColumn:
 def _numbers(cells: pa.Array) -> pa.Array:
     """Converts texts to numbers.
 
-    Returns them unchanged if any is not a number or has too many digits for a float.
+    Returns all texts unchanged if any of them is not a number, or has too many digits for a float.
     """
     for kind in (pa.int64(), pa.float64()):
         try:
@@ -62,14 +68,14 @@ def _numbers(cells: pa.Array) -> pa.Array:
 
 
 def _has_all_digits(cells: pa.Array) -> bool:
-    """Returns True if floats represent all numbers exactly. Up to 15 digits always fit."""
+    """Returns True if floats represent all numbers exactly. A number of at most 15 digits always passes."""
     digits = pc.utf8_length(pc.replace_substring_regex(cells, "[^0-9]", ""))
     long = cells.filter(pc.fill_null(pc.greater(digits, 15), False))
     return all(Decimal(repr(float(text))) == Decimal(text) for text in long.to_pylist())
 
 
 def _is_clock_time(cells: pa.Array) -> bool:
-    """Returns True for microseconds since 1970. Durations of a hundred days do not occur."""
+    """Returns True for times in microseconds since 1970. Durations this large (a hundred days) do not occur."""
     try:
         floats = pc.cast(cells, pa.float64())
     except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
-"""Comparison of the numbers in text files and databases.
+"""Comparison of the numbers in text files and in databases.
 
-The text files are used. The database only serves as a check.
+The numbers in the text files are used. The database only serves to check them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
 MAX_DIFFERENCES = 5  # maximum number of differences to describe; others are only counted
 
 
-class ComparedNumber(msgspec.Struct, frozen=True):
-    """A number that both sources contain, and the tolerance of the comparison."""
+@dataclass(frozen=True)
+class ComparedNumber:
+    """A number that both sources contain, and the tolerance of its comparison."""
 
     value: float
     within: float
@@ -41,13 +42,13 @@ Figures = dict[str, ComparedNumber]
 
 
 def kernel_figures(dur_ns: np.ndarray) -> Figures:
-    """Returns the number of kernels and their total time, including communication operations."""
+    """Returns the number of kernels and their total time. Communication operations are included."""
     total = ComparedNumber(float(dur_ns.sum()) / 1000, _DURATION_ROUNDING_US * (len(dur_ns) + 1), "us")
     return {"kernels": ComparedNumber(len(dur_ns), 0), "kernel time": total}
 
 
 def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
-    """Returns the totals of kernels, allocator peaks and step times in the tables."""
+    """Returns totals of kernels, peaks of allocators, and step times in the tables."""
     found: Figures = {}
     if (table := tables.get(files.KERNELS)) is not None:
         time, has_time = table.nanoseconds(DURATION)
@@ -60,7 +61,7 @@ def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
 
 
 def compare_sources(text: Figures, database: Figures) -> tuple[int, list[str]]:
-    """Returns how many numbers agree, and a sentence for each difference."""
+    """Returns how many numbers are equal in both sources, and a sentence for each number that is not."""
     shared = [name for name in text if name in database]
     different = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]
     sentences = [

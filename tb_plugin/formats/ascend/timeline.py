@@ -56,7 +56,10 @@ class Timeline:
         self._lanes = lanes
 
     def raw(self) -> dict[str, Any]:
-        """Returns the columns and sections of a RawTrace, except name flags. ``device`` contains device numbers."""
+        """Returns the columns and sections of a RawTrace, except name flags.
+
+        The column ``device`` contains device numbers.
+        """
         columns = self._columns
         connection = self._integers(_CONNECTION, self.count)
         linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
@@ -110,7 +113,7 @@ class Timeline:
         return table[ids]
 
     def _integers(self, key: str, count: int) -> Int64:
-        """Returns an argument as integers by row; -1 = missing. The argument column remains."""
+        """Returns an argument of each row as an integer; -1 = missing."""
         found = np.full(count, MISSING, np.int64)
         column = self._others.get(key)
         if column is not None and not column.is_text:
@@ -123,8 +126,9 @@ class Timeline:
         return found
 
     def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
-        """Returns three things: other recorded arrows, arrows from forward to backward, and the operator that
-        launched each task.
+        """Returns the arrows to display, the arrows from forward to backward operators, and external ids.
+
+        A device task and the operator that launched it have the same external id; -1 = none.
         """
         name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
         host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
@@ -141,14 +145,14 @@ class Timeline:
         return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
     def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
-        """Returns arrows with their ends moved to the displayed rows."""
+        """Moves the ends of arrows to the process and thread that display their rows."""
         text = self._interner.text
         start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
         end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
         return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
 
     def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
-        """Returns the rows on these threads that start exactly at these times."""
+        """Returns the rows that start on these threads at exactly these times."""
         columns, width = self._columns, len(self._interner.texts) + 1
         key = np.concatenate(
             (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
@@ -180,7 +184,7 @@ class Timeline:
         return PythonArgs(row=row, **{name: column[row] for name, column in numbers.items()})
 
     def _device_args(self) -> DeviceArgs:
-        """Returns device arguments. The stream of a task is its thread; communication operations have no stream."""
+        """Returns device arguments. The stream of a task is its thread. Communication operations have no stream."""
         row = np.flatnonzero(self.on_device & (self.lane != Lane.ANALYSIS)).astype(np.int32)
         size = np.full(self.count, MISSING, np.int64)
         for key in _BYTES:
@@ -208,7 +212,7 @@ class Timeline:
 
 
 def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
-    """Returns the counters with hit rates in percent, as their names say. The file contains fractions of 1."""
+    """Converts hit rates from fractions of 1 to percent, the unit in their names."""
     known = np.unique(counters.series)
     named = known[[texts[each] == HIT_RATE for each in known.tolist()]] if len(known) else known
     rates = np.isin(counters.series, named)

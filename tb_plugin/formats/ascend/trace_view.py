@@ -15,7 +15,7 @@ from tb_plugin.model.trace.table import Window
 
 
 class Events:
-    """Collects the events of the trace view."""
+    """Receives the events of the trace view during one pass."""
 
     def __init__(self, log: IssueLog, window: Window | None = None) -> None:
         self.log = log
@@ -24,20 +24,16 @@ class Events:
         self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Adds decoded events."""
         self.collected.add(events, digits)
         self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Discards all events read so far, because a later event list replaces them."""
         self.collected = Collected(self.log, IN_PAIRS, None if self._window is None else cut_of(self._window))
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress; ``fraction`` is the share of the stored bytes read so far."""
         seen = self.collected.event_count
         return ReadState(fraction, seen, {"other": seen} if seen else {})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace if the JSON is not a trace."""
         if not self._has_phases and (is_bare_list or self.collected.event_count):
             raise no_events()

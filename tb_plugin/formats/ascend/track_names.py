@@ -32,7 +32,7 @@ class NamesOf(msgspec.Struct, frozen=True):
 
 
 class NameRows:
-    """Columns of row names and kinds."""
+    """Names and kinds of rows."""
 
     def __init__(self, name: Any, kind: Any) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class NameRows:
 def devices_of(number: Any, others: Any) -> tuple[list[str], Any]:
     """Returns the distinct devices, sorted by number, and the index of each row's device.
 
-    ``others`` are additional devices that have no rows.
+    ``others`` are further devices, which have no rows.
     """
     found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)

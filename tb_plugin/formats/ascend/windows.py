@@ -1,4 +1,4 @@
-"""Survey of a large trace view, and table rows of a window."""
+"""Survey of a large trace view, and rows of a time window."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
 
 class AscendSurvey(Surveying):
-    """A survey in progress. Rows are buffered until the names of all threads are known."""
+    """Survey of one trace view while it is read. Rows wait in a buffer until the names of all threads are known."""
 
     has_arrows = True
 
@@ -59,13 +59,11 @@ class AscendSurvey(Surveying):
         self._requests = {name: Column(np.int64) for name in ("time", "thread", "at")}
 
     def add_names(self, events: Sequence[Event]) -> None:
-        """Adds names of processes and threads."""
         for event in [event for event in events if event.ph == "M"]:
             args = event.args or {}
             self._names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Adds the ranges of one chunk."""
         # Host events have a category; CANN calls and device events have none.
         bare = np.array([event.cat is None for event in rows], np.bool_)
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(bare & (start == 0) & (dur == 0))
@@ -86,7 +84,7 @@ class AscendSurvey(Surveying):
         self.work.add_steps(rows, start, dur, right & ~bare)
 
     def add_arrows(self, ends: Sequence[Event], start: Int64) -> None:
-        """Adds arrows from operators to device work. The start of an arrow precedes its end in the file."""
+        """Adds arrows from operators to device work. In the file, each arrow starts before it ends."""
         found = []
         for event, time in zip(ends, start.tolist(), strict=True):
             if event.name not in IN_PAIRS:
@@ -101,7 +99,6 @@ class AscendSurvey(Surveying):
             column.add(values)
 
     def linked(self) -> LinkedWork:
-        """Returns launches, device work and steps. Called once, after the last event."""
         waiting = {name: column.take() for name, column in self._waiting.items()}
         lanes = Lanes((), self._names.processes(), self._names.threads())
         lane = np.array([lanes.what(*thread)[0] for thread in self._threads] or [Lane.OTHER], np.uint8)[
@@ -135,7 +132,7 @@ class AscendSurvey(Surveying):
 
 
 def _connection(event: Event) -> int:
-    """Returns the number that a launch shares with its device work, -1 for none."""
+    """Returns the number that a launch shares with its device work; -1 = none."""
     stated = (event.args or {}).get(_CONNECTION)
     if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19:
         stated = int(stated)
@@ -143,7 +140,10 @@ def _connection(event: Event) -> int:
 
 
 def survey(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns time bounds, steps and device work of the trace view. Raises WindowUnsupported if there is none."""
+    """Returns time bounds, steps and device work of the trace view.
+
+    Raises WindowUnsupported if there is no trace view.
+    """
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
@@ -167,7 +167,7 @@ def _size(source: Source, name: str) -> FileSize:
 def cut_of(window: Window) -> Cut:
     """Returns a Cut that selects the events of a window.
 
-    Launches and device work are recognised by a connection number.
+    Launches and device work are recognised by their connection number.
     """
 
     def near(events: Sequence[Event]) -> tuple[Bool, Bool]:
@@ -186,7 +186,7 @@ class Rows:
         self._lag = window.lag_ns
 
     def keep(self, kind: str) -> Keep | None:
-        """Returns the row filter for a file, or None to keep all rows."""
+        """Returns the row filter for a kind of file. Returns None if all its rows are needed."""
         return {
             files.KERNELS: self._kernels,
             files.BLOCKS: self._blocks,
@@ -195,7 +195,7 @@ class Rows:
         }.get(kind)
 
     def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
-        """Returns the kernels in the window, and their rows in ``columns``, -1 for none."""
+        """Returns the kernels in the window, and the row of each kernel in ``columns``; -1 = none."""
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
         inside = overlaps_range(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
@@ -203,9 +203,10 @@ class Rows:
         return kernels.take(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
-        """Selects kernels in or near the window.
+        """Returns a boolean mask of the kernels in or near the window.
 
-        A call in the window may have launched the latter; ``assemble`` drops the rest.
+        A call in the window may have launched a kernel near it. ``assemble`` drops the nearby kernels without such
+        a call.
         """
         start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)

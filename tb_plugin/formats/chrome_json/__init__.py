@@ -27,7 +27,7 @@ def _node_candidate(path: str) -> Candidate | None:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for an object with an event list or a display time unit, and for a list of events."""
+    """Returns True for a list of events, and for an object with an event list or a display time unit."""
     return has_events(head) or speaks_of_time(head)
 
 

@@ -20,14 +20,12 @@ from tb_plugin.model.trace.table import RawTrace
 
 
 class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads any Chrome trace (docs/formats/chrome.md). Counts events with phases that are not displayed."""
+    """Reads any Chrome trace (docs/formats/chrome.md). Events in phases that are not displayed are only counted."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading()
         with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
@@ -80,7 +78,7 @@ class _Reading:
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
-    """Returns time 0 of the trace in nanoseconds since 1970, or None. Only VizTracer writes it."""
+    """Returns time 0 of the trace in nanoseconds since 1970, or None. Only VizTracer writes this time."""
     stated = metadata.get("viztracer_metadata")
     value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

@@ -1,6 +1,6 @@
 """Columns from the nodes of an execution trace.
 
-A field of unexpected type is skipped, but its node is kept.
+A field of unexpected type is treated as missing; its node is still used.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ _SIDES = (("inputs", False), ("outputs", True))
 
 
 class Nodes:
-    """Collects nodes and their tensors."""
-
     def __init__(self, log: IssueLog) -> None:
         self.loaded = 0
         self.dropped = 0
@@ -30,7 +28,6 @@ class Nodes:
         self._tensors = _Columns(TENSORS)
 
     def take(self, node: Any) -> None:
-        """Adds a node."""
         values = node if isinstance(node, dict) else {}
         number, name = _integer(values.get("id")), values.get("name")
         if number is None or not isinstance(name, str):
@@ -94,7 +91,10 @@ class Nodes:
         self._tensors.add((self.loaded, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Returns the table of nodes, sorted by id (their start order), and the table of their tensors."""
+        """Returns the table of nodes and the table of their tensors.
+
+        Nodes are sorted by id, which is the order of their starts.
+        """
         nodes, tensors = self._nodes.table(), self._tensors.table()
         order = np.argsort(nodes["node"].to_numpy(), kind="stable")
         place = np.empty(len(order), np.int64)
@@ -112,7 +112,7 @@ class _Columns:
         self._texts: list[dict[str, int] | None] = [{} if field.type == TEXT else None for field in schema]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Adds a row with one value per column. Values other than text become null in a text column."""
+        """Adds a row with one value per column. In text columns, values that are not texts become null."""
         row_values = []
         for value, texts in zip(row, self._texts, strict=True):
             if texts is not None:

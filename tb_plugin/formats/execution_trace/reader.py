@@ -30,14 +30,12 @@ _NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 
 
 class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads execution traces of PyTorch, always as a whole."""
+    """Reads execution traces of PyTorch. A file can only be read as a whole."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> ExecutionTrace:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         nodes = Nodes(log)
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
@@ -70,9 +68,9 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
-    """Returns the members other than the nodes, and whether the document is complete.
+    """Passes the nodes of a document to ``nodes``. Returns all other members, and whether the document is complete.
 
-    From a damaged document, only the nodes before the damage are read.
+    In a damaged document, only the nodes before the damage are read.
     """
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])

@@ -16,9 +16,9 @@ _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
 _DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""File name prefixes that suggest a dump.
+"""Prefixes of file names that suggest a dump.
 
-A file without such a prefix is not listed as skipped, because many file names end in a number.
+Other unreadable files are not listed as skipped, because many unrelated file names end in a number.
 """
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")

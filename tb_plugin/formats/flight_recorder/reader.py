@@ -29,14 +29,12 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the flight recorder dumps that ``torch.distributed`` writes on each rank when a collective hangs."""
+    """Reads flight recorder dumps, which ``torch.distributed`` writes on each rank when a collective hangs."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             made = _read(stream, log)
@@ -83,7 +81,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
 
 
 class _Nothing:
-    """Sink that takes no items: a dump has only a few thousand calls."""
+    """Sink that receives no items, because a dump has only a few thousand calls."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
         return None
@@ -96,7 +94,10 @@ class _Nothing:
 
 
 def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of a pickle, and whether it is complete. Raises UnreadableTrace if it would run code."""
+    """Returns the content of a pickle, and whether it is complete.
+
+    Raises UnreadableTrace if the pickle would run code.
+    """
     pending = [head]
 
     def read(size: int) -> bytes:
@@ -116,7 +117,7 @@ def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, b
 def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     """Returns the content of a JSON file, and whether it is complete.
 
-    From a damaged file, reads the entries before the damage.
+    In a damaged file, only the entries before the damage are read.
     """
     pieces = [head]
     while piece := stream.read(_BLOCK_BYTES):
@@ -150,7 +151,7 @@ _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _value_of(text: str, key: str) -> Any:
-    """Returns the value of a key in a damaged document, or None if the value is damaged as well."""
+    """Returns the value of a key in a damaged document, or None if the value is damaged too."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

@@ -1,7 +1,7 @@
 """Columns from the objects of a flight recorder dump.
 
-Only fields of the schema are read. References in a pickle can make a small file very large. Therefore each text is
-built once per object and stored once per column, and the file size limits the total text of all rows.
+Only fields of the schema are read. References in a pickle can turn a small file into very many texts. Therefore
+each text is built once per object and stored once per column, and the file size limits the total text of all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"-?\d{1,18}")
 
 
 class Records:
-    """Collects the entries of a dump. ``loaded`` and ``dropped`` are numbers of entries."""
+    """Entries of a dump. ``loaded`` and ``dropped`` are numbers of entries."""
 
     def __init__(self, log: IssueLog, text_bytes: int) -> None:
         self.loaded = 0
@@ -42,17 +42,19 @@ class Records:
         self._text_of: dict[tuple[str, int], str] = {}
 
     def take(self, entries: list[Any]) -> None:
-        """Adds the entries of a dump. The caller must keep them alive, because texts are cached by object id."""
+        """Adds the entries of a dump.
+
+        The caller must keep a reference to them, because texts are cached by object id.
+        """
         for entry in entries:
             if self._budget < 0:
-                self._drop("too_many", "repeated references expand the content too much; the rest was skipped")
+                self._drop("too_many", "repeated references make the content impossibly large; the rest was skipped")
             elif not isinstance(entry, dict) or not isinstance(entry.get("profiling_name"), str):
                 self._drop("bad_record", "entries that do not describe a call were skipped")
             else:
                 self._row(entry)
 
     def table(self) -> pa.Table:
-        """Returns the entries as a table."""
         arrays = []
         for each in SCHEMA:
             values = pa.array(self._columns[each.name], pa.int32() if each.type == TEXT else each.type)
@@ -118,7 +120,7 @@ class Records:
 
 
 def groups_of(found: object) -> tuple[Group, ...]:
-    """Returns the process groups listed in a dump (``pg_config``)."""
+    """Returns the process groups in a dump (``pg_config``)."""
     groups = []
     left = MAX_RANKS
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
@@ -184,7 +186,7 @@ def _types(value: Any) -> str:
 
 
 def _stack(value: Any) -> str:
-    """Formats frames as in traces, innermost first: ``file(line): function``."""
+    """Formats frames as in traces: ``file(line): function``, innermost frame first."""
     frames = []
     for each in value[:MAX_FRAMES]:
         frame = each if isinstance(each, dict) else {}

@@ -39,8 +39,6 @@ _LAUNCH_CATEGORY = "ac2g"
 
 
 class Collector:
-    """Collects the columns of a trace."""
-
     def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
         self.rows = RowColumns(self.interner)
@@ -61,7 +59,7 @@ class Collector:
         self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits``, times are raw text.
+        """Adds events. If ``digits`` is True, their times are undecoded digits.
 
         May raise NeedsDigits, but only before anything is added.
         """
@@ -161,7 +159,7 @@ class Collector:
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
-        """Converts begin and end events to rows. Call it once, after the last event."""
+        """Converts separate begin and end events to rows. Call it once, after the last event."""
         events: Sequence[ChromeEvent]
         events, starts, durations = self.marks.take(self._last_ns)
         if self.cut is not None:
@@ -174,7 +172,7 @@ class Collector:
 
 
 def is_instant(event: Event) -> bool:
-    """Returns True for instants and counters with phase X, as written by Python's exporter and old Kineto releases."""
+    """Returns True for instants and counters with phase X, which Python's exporter and old Kineto releases write."""
     return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
 
 

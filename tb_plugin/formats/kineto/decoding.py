@@ -1,8 +1,9 @@
-"""Decoder that learns argument names while reading.
+"""Decoder that discovers argument names while reading.
 
 msgspec silently skips members that a Struct does not declare. Therefore the Struct forbids unknown members. If an
 event has new argument names, decoding fails, the names become fields, and the text is decoded again. Each field
-costs time for every event, so fields of ``Args`` that the file does not use are only class attributes.
+costs time for every event. Therefore a member of ``Args`` becomes a field only when the file uses it; until then,
+it is a class attribute.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ INTERNAL = frozenset(
         "Device",
     }
 )
-"""Arguments that are not loaded: indices into the recorder's lists, codes that repeat the call's name, and
-``Device``.
+"""Arguments that are not loaded.
 
-``Device`` (2021) repeats the process.
+These are indices into the profiler's internal lists, codes that repeat the name of a call, and ``Device``, which
+repeats the process (2021).
 """
 KNOWN_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
 _ALWAYS_FIELDS = ("bytes",)  # set by readers from a vendor-specific name
@@ -48,11 +49,12 @@ _AllDefaults: Any = msgspec.defstruct("Unstated", [], namespace=_DEFAULTS, gc=Fa
 
 
 class _Absent:
-    """Default value of a learned field. Each field has its own object; they are compared by identity."""
+    """Default value of a discovered argument. Each argument has a separate object, compared by identity."""
 
 
-class Learned(msgspec.Struct, frozen=True):
-    """An argument in the file that is not a field of ``Args``."""
+@dataclass(frozen=True)
+class Learned:
+    """An argument that the file contains but that is not a field of ``Args``."""
 
     key: str  # name in the file
     field: str  # name in the Struct
@@ -94,20 +96,28 @@ class Decoding:
         return events
 
     def take_new_arguments(self) -> list[tuple[Learned, int]]:
-        """Returns the learned arguments in events since the last call, with their counts. Excludes INTERNAL."""
+        """Returns the discovered arguments of the events decoded since the last call, and how many events have
+        each.
+
+        Excludes INTERNAL.
+        """
         counts, self._counts = self._counts, Counter()
         return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]
 
     def all_learned(self) -> list[tuple[Learned, int]]:
-        """Returns all learned arguments, for begin and end events. Counts are unknown, so they are sys.maxsize."""
+        """Returns all discovered arguments, for begin and end events.
+
+        The number of events with each argument is unknown, so it is sys.maxsize.
+        """
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 
     def _decode_counted(self, text: bytes | memoryview, digits: bool, strict: bool) -> Any:
-        """Decodes a text and counts the events that have each learned argument.
+        """Decodes a text, and counts the events that have each discovered argument.
 
-        Counts come from reference counts, so no event is inspected. An event without the argument refers to its
-        ``absent`` object, and every event refers to ``_witness``; the difference is the count. If the interpreter
-        has no reference counts, all events are counted.
+        The counts come from reference counts, which is faster than a loop. Every event refers to ``_witness``. An
+        event without the argument also refers to the argument's ``absent`` object. The difference is the number of
+        events with the argument. If the interpreter has no reference counts, that number is the number of all
+        events.
         """
         decoder = self._decoders.get((digits, strict)) or self._decoder(digits, strict)
         before = [sys.getrefcount(learned.absent) for learned in self._learned.values()]
@@ -119,7 +129,7 @@ class Decoding:
         return events
 
     def _learn(self, text: bytes | memoryview) -> bool:
-        """Adds fields for new argument names in the text. Returns False if there are none."""
+        """Adds fields for new argument names in the text. Returns False if there are no new names."""
         try:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
@@ -184,7 +194,7 @@ def decode(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
 
 
 def argument_values(args: Sequence[Any], learned: Learned) -> list[Any]:
-    """Returns the value of a learned argument for each event; ``learned.absent`` = missing."""
+    """Returns the value of a discovered argument for each event; ``learned.absent`` = missing."""
     try:
         return list(map(attrgetter(learned.field), args))
     except AttributeError:  # begin events decoded before the name was learned lack the field

@@ -1,4 +1,4 @@
-"""GPU counters of Kineto: device and unit of each series."""
+"""GPU counters of Kineto, with the device and unit of each series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROCESS = re.compile(r"GPU (\d+) Counters\Z")
 
 
 def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEvents, CounterSeries]:
-    """Returns the counters with unique series names per device, and the device and unit of each series."""
+    """Returns the counters, and the device and unit of each series. Series of the same device get unique names."""
     devices = {
         int(pid): found[1] for pid in np.unique(counters.pid) if (found := _PROCESS.match(interner.texts[int(pid)]))
     }
@@ -39,9 +39,10 @@ def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEven
 
 
 def _numbered_series(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
-    """Appends numbers to series names that occur several times at once, because some metrics are rolled up twice.
+    """Adds numbers to the names of series that have several values at the same time. Some metrics are aggregated in
+    two ways.
 
-    A series is renamed only if it has the same number of values at each time.
+    A series is renamed only if the number of values is the same at all times.
     """
     rows = np.flatnonzero(chosen)
     _, key = np.unique(

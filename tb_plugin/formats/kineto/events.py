@@ -11,7 +11,7 @@ from tb_plugin.formats._chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, 
 
 
 class Args(msgspec.Struct, gc=False):
-    """Arguments that have their own column, for events of all kinds."""
+    """Arguments that have a dedicated column, for events of all kinds."""
 
     external_id: Any = msgspec.field(default=-1, name="External id")
     external_id_old: Any = msgspec.field(default=-1, name="external id")
@@ -66,7 +66,7 @@ class Args(msgspec.Struct, gc=False):
 
 
 class CounterArgs(Args, gc=False):
-    """Arguments of a counter event. Each argument is a series and may have any name."""
+    """Arguments of a counter event. Each argument is a series, with any name."""
 
     series: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -81,14 +81,17 @@ class Event(ChromeEvent, gc=False):
 
 
 class DigitEvent(Event, gc=False):
-    """An event with times as raw digits, for files whose nanoseconds exceed the precision of floats."""
+    """An event whose times are undecoded digits, for files in which floats cannot represent the nanoseconds."""
 
     ts: msgspec.Raw = ABSENT
     dur: msgspec.Raw = ABSENT
 
 
 class BoundEvent(Event, gc=False):
-    """An event with flow arrows. An arrow connects ``flow_out`` to ``flow_in`` of the same ``bind_id``."""
+    """An event with flow arrows.
+
+    An arrow leads from an event with ``flow_out`` to an event with ``flow_in`` and the same ``bind_id``.
+    """
 
     bind_id: Any = None
     flow_out: Any = None
@@ -96,7 +99,7 @@ class BoundEvent(Event, gc=False):
 
 
 class BoundDigitEvent(DigitEvent, gc=False):
-    """A ``BoundEvent`` with times as raw digits."""
+    """A ``BoundEvent`` whose times are undecoded digits."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -112,10 +115,7 @@ _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_
 
 
 def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
-    """Adds the series of counters to their events.
-
-    Text without counters is not decoded again.
-    """
+    """Adds series to counter events. Text that contains no counters is not decoded again."""
     if COUNTER in [event.ph for event in events]:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
             if again.ph == COUNTER:
@@ -124,12 +124,12 @@ def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Eve
 
 
 def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
-    """Returns the raw arguments of all events that have arguments. Raises one of NOT_DECODED."""
+    """Returns the undecoded arguments of all events that have arguments. Raises one of NOT_DECODED."""
     return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
 
 
 def detach(args: Args | None) -> Args | None:
-    """Returns a copy with raw values copied out of the chunk's buffer."""
+    """Returns a copy that does not refer to the chunk's buffer."""
     if args is None:
         return None
     copied = {}
@@ -142,7 +142,10 @@ def detach(args: Args | None) -> Args | None:
 
 
 def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
-    """Returns the merged arguments of a begin and an end event. The end event takes precedence."""
+    """Merges the arguments of a begin event and its end event.
+
+    If both have an argument, the value of the end event is used.
+    """
     if begun is None or ended is None:
         return begun or ended
     # Fields are added while a file is read: the later class has the fields of both.

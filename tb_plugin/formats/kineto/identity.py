@@ -32,8 +32,7 @@ _FIRST_NS, _LAST_NS = 10**18, 4 * 10**18  # 2001 to 2096, nanoseconds since 1970
 def identify(head: bytes) -> JobInfo | None:
     """Returns the job described in the first (uncompressed) bytes of a file.
 
-    Returns None for a single process. Also returns None for a merged file, because it describes only one of its
-    processes.
+    Returns None for a single process, and for a merged file, which describes only one of its processes.
     """
     match = _JOB_KEY.search(head)
     # Rank lists of a large job may exceed the bytes read; the fields before them are enough.
@@ -64,7 +63,7 @@ def identify(head: bytes) -> JobInfo | None:
 
 
 def _rank_of_collectives(head: bytes) -> tuple[int | None, int | None]:
-    """Returns rank and world size (0 = unknown) from the rank lists of collectives."""
+    """Returns the rank (None = unknown) and the world size (0 = unknown), based on the rank lists of collectives."""
     ranks: set[int] = set()
     world = 0
     for args in _COLLECTIVE.findall(head):
@@ -86,7 +85,7 @@ def _text(match: re.Match[bytes] | None) -> str:
 
 
 def _group(head: bytes, begin: int, world: int) -> str:
-    """Returns the description of the default group. "" if missing or not within the bytes read."""
+    """Returns the description of the default group, or "" if ``head`` does not contain it."""
     try:
         job: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
     except ValueError:
@@ -99,9 +98,9 @@ def _group(head: bytes, begin: int, world: int) -> str:
 
 
 def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int | None, str]:
-    """Returns the approximate recording time in nanoseconds, and its clock.
+    """Returns the approximate recording time in nanoseconds, and the name of its clock.
 
-    The median is used because events are not sorted.
+    Uses the median, because events are not sorted.
     """
     if not events:
         return None, ""

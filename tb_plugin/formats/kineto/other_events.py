@@ -18,8 +18,6 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Memory:
-    """Collects allocator events."""
-
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self._interner = interner
@@ -29,7 +27,6 @@ class Memory:
         }
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Appends the allocator events of a chunk."""
         if not events:
             return
         args, columns, keys = [event.args or NO_ARGS for event in events], self._columns, self._interner.keys
@@ -52,7 +49,7 @@ class Memory:
 
 
 class Arrows:
-    """Collects forward-backward arrows. Either end may come first in the file."""
+    """Collects forward-backward arrows. In the file, the start or the end of an arrow may come first."""
 
     def __init__(self, interner: Interner) -> None:
         self._keys = interner.keys
@@ -60,7 +57,6 @@ class Arrows:
         self._ends: dict[Any, list[tuple[int, int, int]]] = defaultdict(list)
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Appends forward-backward flow events."""
         if not events:
             return
         keys = self._keys.of([key for event in events for key in (event.pid, event.tid)]).tolist()
@@ -69,7 +65,10 @@ class Arrows:
             side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
-        """Returns the matched arrows, sorted by id and then in file order, and the number of unmatched ends."""
+        """Returns the matched arrows, and the number of starts and ends without a match.
+
+        Arrows are sorted by id. Arrows with equal ids stay in file order.
+        """
         pairs = [
             (start, end)
             for flow_id, starts in self._starts.items()

@@ -44,18 +44,12 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
     """Reads the JSON of torch.profiler, from all releases since 2020."""
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
-        """Returns rank and job, from the first bytes of the file."""
         return identify(head(names[0]))
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Reads the file, or a time window of it.
-
-        Raises UnreadableTrace, StorageError, and any error from ``progress``.
-        """
         reading = Reading(options)
         with single_pass(source, options, reading, reading.decoding, progress) as (document, stream):
             if "host_name" not in document.metadata and (process := process_in(source.names()[0])):
@@ -63,27 +57,20 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty ``Reading`` of a whole trace, to which the caller adds events."""
+        """Returns an empty ``Reading`` of a whole trace. The caller adds the events."""
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns time bounds, steps and device work without loading the file.
-
-        Raises any error that ``read`` raises.
-        """
-        from tb_plugin.formats.kineto.survey import KinetoSurvey
-
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with single_pass(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text can be read with ``memory_bytes`` of memory."""
         return room_bytes(memory_bytes)
 
 
 class Reading:
-    """A read in progress."""
+    """A trace that is being read."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
@@ -94,7 +81,6 @@ class Reading:
         self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Adds decoded events."""
         self._collector.add(events, digits)
         self._has_phases = self._has_phases or any(event.ph for event in events)
 
@@ -120,19 +106,16 @@ class Reading:
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
-        """Sets the durations of consecutive rows that were added by ``take_columns``."""
+        """Sets the durations of consecutive rows that ``take_columns`` added."""
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:
-        """Discards all events read so far, because a later event list replaces them."""
         self._collector = Collector(self.log, self.decoding, self._window)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns the progress; ``fraction`` is the share of the stored bytes read so far."""
         return ReadState(fraction, self._collector.event_count, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace if the JSON is not a trace."""
         if not self._has_phases and (is_bare_list or self._collector.event_count):
             raise no_events()
 
@@ -199,7 +182,7 @@ class Reading:
 
 
 def _devices(metadata: Mapping[str, Any], device_ids: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
-    """Returns the devices of the rows, then devices that only ``deviceProperties`` lists."""
+    """Returns the devices of the rows, followed by devices that occur only in ``deviceProperties``."""
     listed: dict[str, Mapping[str, Any]] = {}
     properties = metadata.get("deviceProperties")
     for item in properties if isinstance(properties, list) else ():

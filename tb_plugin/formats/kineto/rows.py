@@ -59,7 +59,7 @@ _CALL_FIELDS: tuple[_Field, ...] = (
 """Arguments of device work that HIP also adds to runtime calls."""
 _GRAPH_NODE = "graph node id"  # only work of a CUDA graph has this argument and user annotations
 _LABEL_FIELDS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
-"""Arguments of metadata events that CUDA graph annotations also add to kernels."""
+"""Arguments of metadata events. CUDA graph annotations also add them to kernels."""
 _GROUP_FIELDS: tuple[_Field, ...] = (
     ("dtype", "dtype", None),
     ("group_name", "Process Group Name", None),
@@ -67,7 +67,7 @@ _GROUP_FIELDS: tuple[_Field, ...] = (
     ("group_ranks", "Process Group Ranks", None),
     ("group_size", "Group size", -1),
 )
-"""Arguments of collectives that CUDA graph annotations add to work without a collective name."""
+"""Arguments of collectives. CUDA graph annotations also add them to work without a collective name."""
 _ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("memory_bytes", REQUESTED, 0),
     ("total_allocated", ALLOCATED, -1),
@@ -101,7 +101,7 @@ class Core(msgspec.Struct, frozen=True, eq=False):
 
 
 class RowColumns:
-    """Columns of duration events, in the order of addition."""
+    """Columns of duration events, in the order in which events were added."""
 
     def __init__(self, interner: Interner) -> None:
         self.count = 0
@@ -130,9 +130,9 @@ class RowColumns:
     ) -> None:
         """Appends duration events.
 
-        ``new_arguments`` lists arguments that have no dedicated column. ``no_args`` is a record with all arguments
-        missing. ``texts`` contains names and categories, if already extracted. ``kind`` overrides the kind given by
-        the category.
+        ``new_arguments`` are arguments without a dedicated column. ``no_args`` is an object in which all arguments
+        are missing. ``texts`` contains names and categories, if the caller already extracted them. ``kind``
+        replaces the kind that the category implies.
         """
         if not events:
             return
@@ -165,11 +165,11 @@ class RowColumns:
         self.count += len(events)
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Appends host ranges from arrays: operators, annotations, Python calls, runtime calls.
+        """Appends host ranges (operators, annotations, Python calls, runtime calls) from arrays. Returns the index
+        of the first row.
 
-        ``ids`` are the string ids of names, categories, processes and threads. ``args`` maps each argument to row
-        indices and values (integers or JSON). Durations are 0 until ``set_durations``. Returns the index of the
-        first row.
+        ``ids`` are the string ids of names, categories, processes and threads. ``args`` contains, for each
+        argument, row indices and values (integers or JSON). Durations are 0 until ``set_durations`` is called.
         """
         count, first = len(start_ns), self.count
         name, category, pid, tid = ids
@@ -195,13 +195,13 @@ class RowColumns:
         self._columns["dur_ns"].put(first, dur_ns)
 
     def last_ns(self) -> int:
-        """Returns the last end of rows with plausible times."""
+        """Returns the last end of all rows with plausible times."""
         start, dur = (self._columns[key].view() for key in ("start_ns", "dur_ns"))
         right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
         return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 
     def take(self) -> Core:
-        """Returns all columns and empties them."""
+        """Returns all columns, and empties them."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # otherwise module calls would be counted twice
             named = _HOST_RANGES[core.kind]
@@ -228,7 +228,7 @@ class RowColumns:
     def _refine(
         self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
     ) -> None:
-        """Corrects kinds, bytes and lanes for vendors that use one category for all device work."""
+        """Corrects kinds, bytes and lanes of events from vendors that use one category for all device work."""
         for position in np.flatnonzero(self._is_ambiguous[categories]).tolist():
             event = events[position]
             args = event.args
@@ -241,7 +241,7 @@ class RowColumns:
                 tids[position] = args.stream
 
     def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
-        """Counts events of unknown kind. Events of ``EventList`` exports have no category and become operators."""
+        """Counts events of unknown kind. In ``EventList`` exports, events have no category and become operators."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
             event = events[position]
             if not event.cat and event.pid == EVENT_LIST_PID:
@@ -293,7 +293,7 @@ class RowColumns:
         new_arguments: Sequence[tuple[Learned, int]],
         used: Collection[str],
     ) -> None:
-        """Adds arguments without a dedicated column, and arguments on kinds of events that usually do not have them."""
+        """Adds arguments that have no dedicated column, or that are unexpected on events of this kind."""
         graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
         for learned, count in new_arguments:

@@ -1,7 +1,7 @@
 """Arguments of one chunk as section columns.
 
 ``used`` contains the fields of ``Args`` that the file has used so far. A column without values in the chunk is
-skipped. The lists are written out because comprehensions are faster than ``attrgetter``.
+skipped. Each field has a separate list comprehension, which is faster than ``attrgetter``.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Sections:
         self.operators.add(rows, columns)
 
     def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
-        """Adds arguments of rows from ``first`` on. Changes the kind of Python calls with a module id to MODULE."""
+        """Adds arguments of rows, starting at row ``first``. Python calls with a module id become MODULE events."""
         for section, of_kinds, named in (
             (self.operators, _OPERATORS, self._operator_columns),
             (self.python, _PYTHON, {key: (column, None) for key, column in _PYTHON_COLUMNS.items()}),
@@ -166,7 +166,10 @@ class Sections:
 
 
 def spread_column(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
-    """Returns a column of ``count`` rows with the values at their row indices: integers or string ids, -1 = missing."""
+    """Returns a column of ``count`` rows.
+
+    ``stated`` contains row indices, and a value for each. Texts become string ids; -1 = missing.
+    """
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
         places, values = stated
@@ -178,7 +181,7 @@ def spread_column(count: int, stated: tuple[Int64, Values] | None, ids: Ids | No
 
 
 def python_values(values: Values) -> list[Any]:
-    """Returns values as Python objects. Lists and objects stay raw JSON."""
+    """Converts values to Python objects. JSON lists and objects stay undecoded."""
     if not isinstance(values, list):
         return list(values.tolist())
     known = {text: msgspec.Raw(text) if text[:1] in (b"[", b"{") else msgspec.json.decode(text) for text in set(values)}
@@ -212,6 +215,6 @@ def _raw(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
 
 
 def _copied(values: list[Any]) -> list[bytes]:
-    """Copies raw values, because the buffer that they refer to is overwritten next."""
+    """Copies undecoded values, because the next chunk overwrites the buffer that they refer to."""
     copies = _SEPARATOR.join(values).split(_SEPARATOR)  # faster than a call of bytes for each
     return copies if len(copies) == len(values) else list(map(bytes, values))

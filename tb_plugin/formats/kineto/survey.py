@@ -20,19 +20,15 @@ Int64 = npt.NDArray[np.int64]
 
 
 class KinetoSurvey(Surveying):
-    """A survey in progress, which receives the events of the document."""
-
     def _restart_at(self, text_bytes: int) -> None:
         super()._restart_at(text_bytes)
         self._stream: dict[tuple[str, str], int] = {}  # (process, thread) of device work -> number
         self._kinds = kind_ids()
 
     def is_range(self, event: Event) -> bool:
-        """Returns False for instants that were written as ranges."""
         return not is_instant(event)
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Adds the ranges of one chunk."""
         kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
         # As in model/trace/order.py, implausible times are ignored.

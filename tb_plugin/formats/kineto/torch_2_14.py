@@ -32,7 +32,7 @@ _NEAR_NS = 2  # both ends are rounded separately
 
 
 def complete_arguments(args: DeviceArgs, others: Sequence[OpenColumn], rows: int, interner: Interner) -> DeviceArgs:
-    """Returns the device arguments with hardware streams instead of lanes, and with copy directions added."""
+    """Replaces lanes by hardware streams in the device arguments, and adds copy directions."""
     stated = {column.key: _texts(column, rows, interner) for column in others if column.key in _KEYS}
     if not stated or not len(args.row):
         return args
@@ -60,7 +60,7 @@ def _texts(column: OpenColumn, rows: int, interner: Interner) -> Int32:
 
 
 def _direction(kind: str, source: str, target: str) -> str:
-    """Returns a copy direction as in copy names: ``HtoD (Pageable -> Device)``."""
+    """Returns a copy direction in the form used in copy names: ``HtoD (Pageable -> Device)``."""
     if not source and not target:
         return kind
     return f"{kind} ({(source or 'unknown').capitalize()} -> {(target or 'unknown').capitalize()})"
@@ -69,8 +69,8 @@ def _direction(kind: str, source: str, target: str) -> str:
 def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     """Returns arrows between CUDA graph nodes, from start to start.
 
-    In the file, an arrow starts at the end of a node; here it starts at that node's start. If no node ends there,
-    the arrow is unchanged.
+    In the file, an arrow starts where a node ends. It is moved to the start of that node. If no node ends there,
+    the arrow stays unchanged.
     """
     if not len(found.start_time_ns):
         return ArrowEnds()
@@ -103,8 +103,7 @@ def _named_arrows(found: Flows, name: str, interner: Interner) -> ArrowEnds:
 
 
 def concatenate_arrows(*ends: ArrowEnds) -> ArrowEnds:
-    """Returns all arrows as one table."""
-    return ArrowEnds(*(np.concatenate([getattr(each, f) for each in ends]) for f in ArrowEnds.__struct_fields__))
+    return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
 
 
 def _lane(pid: Int32, tid: Int32) -> Int64:
@@ -112,7 +111,10 @@ def _lane(pid: Int32, tid: Int32) -> Int64:
 
 
 def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
-    """Returns the last node whose end is nearest to each start. ``ends`` are sorted; ``order`` contains their nodes."""
+    """Returns, for each arrow start, the last node that ends at that time, or else nearest to it.
+
+    ``ends`` are sorted. ``order`` contains the node of each end.
+    """
     after = np.searchsorted(ends, starts + _NEAR_NS, side="right") - 1
     exact = np.searchsorted(ends, starts, side="right") - 1
     chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)
@@ -121,7 +123,7 @@ def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
 
 
 def intern_regions(others: Sequence[OpenColumn], interner: Interner) -> None:
-    """Interns the region names listed in arguments of replayed work, because later stages need their ids."""
+    """Interns the region names in arguments of replayed work, because later stages need the ids of these names."""
     for column in others:
         if column.key == REGIONS and column.is_text:
             for text in np.unique(column.value).tolist():

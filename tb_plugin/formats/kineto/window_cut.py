@@ -29,7 +29,7 @@ def cut_of(window: Window) -> Cut:
 
 
 def kind_ids() -> Ids:
-    """Returns a mapping from category to EventKind; 255 = the event's name decides."""
+    """Returns a mapping from category to EventKind. 255 means that the kind depends on the name of the event."""
     return Ids(lambda category: _BY_NAME if needs_name(category or "") else int(kind_of(category or "")))
 
 

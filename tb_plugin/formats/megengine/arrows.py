@@ -22,9 +22,9 @@ LAUNCHES = "launch"
 
 
 def operations_around(slices: Slices, inner: Bool) -> Int32:
-    """Returns the slice that an arrow at each slice refers to.
+    """Returns, for each slice, the slice to which its arrows refer.
 
-    For inputs and outputs (``inner``), this is the enclosing operator; otherwise the slice itself.
+    If ``inner`` is set (inputs and outputs), this is the enclosing operator; otherwise the slice itself.
     """
     own = np.arange(len(slices), dtype=np.int32)
     return np.where(inner & (slices.parent != MISSING), slices.parent, own).astype(np.int32)
@@ -33,10 +33,10 @@ def operations_around(slices: Slices, inner: Bool) -> Int32:
 def dependencies(
     events: Events, slices: Slices, lanes: Lanes, meant: Int32, interner: Interner
 ) -> tuple[Int32, Int32, Int32, int]:
-    """Returns start slices, end slices and names of all host arrows, and the number of unmatched ends.
+    """Returns start slices, end slices and names of all host arrows, and the number of arrow ends without a start.
 
-    An arrow leads from its start (tensor created, operator dispatched) to each later step and end with the same id.
-    Uses of a tensor are not connected to each other, because they are independent.
+    An arrow leads from each start (tensor created, operator dispatched) to all later events with the same id. The
+    uses of a tensor are not connected to each other, because they are independent.
     """
     tails, heads, names, unmatched = [], [], [], 0
     process = lanes.pid[lanes.of]
@@ -65,7 +65,10 @@ def dependencies(
 def launches(
     events: Events, slices: Slices, lanes: Lanes, interner: Interner, annotations: Bool
 ) -> tuple[Int32, Int32]:
-    """Returns matched pairs: operator and device slice. Only device slices in ``annotations`` are included."""
+    """Returns the operator slices and device slices of matched launches.
+
+    Only device slices in ``annotations`` are included.
+    """
     at, owner = ends_of(events, slices, lanes, events.category == interner.names[of_lanes.LAUNCH])
     process = lanes.pid[lanes.of]
     known = owner != MISSING

@@ -1,8 +1,8 @@
 """Matching of backward scopes to forward operators.
 
-The file does not contain this relation. MegEngine processes the forward pass in reverse order and opens a scope
-``<operator>Backward`` for each operator with a gradient. So the scopes match forward operators of the same kind, in
-reverse order. If several match, the operator whose tensors the scope reads is used.
+The file does not contain this relation. MegEngine processes the forward pass in reverse order, and opens a scope
+``<operator>Backward`` for each operator with a gradient. So the scopes match forward operators of the same kind in
+reverse order. If several operators match, the one whose tensors the scope reads is used.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ SUFFIX = "Backward"
 _MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
 
 
-class Pass(msgspec.Struct, frozen=True, eq=False):
-    """One backward pass, and the forward operators it may refer to."""
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One backward pass, and the forward operators that may belong to it."""
 
     nodes: Sequence[int]  # scopes in order
     forward: Sequence[int]  # operators since the previous pass, in order
@@ -34,9 +35,9 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 def forward_pairs(
     passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]
 ) -> list[tuple[int, int]]:
-    """Returns pairs (scope, forward operator).
+    """Returns pairs of backward scope and forward operator.
 
-    ``kind`` and ``tensors`` contain the kind of each slice, and the tensors that it reads or creates.
+    ``kind`` contains the kind of each slice. ``tensors`` contains the tensors that each slice reads or creates.
     """
     found = []
     for one in passes:
@@ -58,7 +59,7 @@ def forward_pairs(
 
 
 def passes_of(lane: Int32, parent: Int32, begin: Int64, end: Int64, nodes: Int64, forward: Int64) -> list[Pass]:
-    """Returns the backward passes, one per enclosing scope. All arrays are sorted by start."""
+    """Returns the backward passes. Scopes inside the same outer scope form one pass. All arrays are sorted by start."""
     if not len(nodes):
         return []
     key = np.where(parent[nodes] != MISSING, parent[nodes], -2 - lane[nodes])

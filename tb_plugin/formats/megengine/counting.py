@@ -22,8 +22,9 @@ _OTHER_TYPE = 20  # device type numbers are those of MemoryEvents
 MOST_DEVICES = 1 << 15
 
 
-class Counted(msgspec.Struct, frozen=True, eq=False):
-    """Counters, and device and unit of their series."""
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Counters, with the device and unit of each series."""
 
     events: CounterEvents
     series: CounterSeries
@@ -31,7 +32,7 @@ class Counted(msgspec.Struct, frozen=True, eq=False):
 
 
 def counters_of(events: CounterEvents, interner: Interner) -> Counted:
-    """Returns the counters with corrected names, and their units and devices."""
+    """Returns the counters with corrected names, and the device and unit of each series."""
     names = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(events.name).tolist():
         if spelled := _CORRECT_NAMES.get(interner.texts[name]):

@@ -47,12 +47,12 @@ _DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(l
 
 
 def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list; see ``Decode``."""
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
-class Events(msgspec.Struct, frozen=True, eq=False):
-    """All events on lanes, in file order. Columns are string ids, except phase, times and ``number``."""
+@dataclass(frozen=True, eq=False)
+class Events:
+    """All events on lanes, in file order. Most columns are string ids; phase, times and ``number`` are not."""
 
     phase: UInt8
     name: Int32
@@ -75,8 +75,6 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Collects the columns of a timeline."""
-
     def __init__(self, log: IssueLog) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
@@ -90,7 +88,7 @@ class Collected:
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits``, times are raw text.
+        """Adds events. If ``digits`` is True, their times are undecoded digits.
 
         May raise NeedsDigits, but only before anything is added.
         """
@@ -156,7 +154,7 @@ class Collected:
             self._others.add(key, np.array(places, np.int64) + self.count, values)
 
     def _stack(self, backtrace: str) -> str | None:
-        """Parses a backtrace, with a cache: backtraces are long and often repeat."""
+        """Parses a backtrace. Results are cached, because backtraces are long and often repeat."""
         known = self._stacks.get(backtrace)
         if known is None:
             known = self._stacks[backtrace] = stack_of(backtrace)
@@ -168,9 +166,10 @@ _MAX_CHARS = 1 << 16  # characters of a backtrace
 
 
 def stack_of(backtrace: str) -> str:
-    """Returns frames as ``file(line): function``, innermost first, separated by ``;``. "" for no frames.
+    """Returns frames as ``file(line): function``, separated by ``;``, innermost frame first. Returns "" without
+    frames.
 
-    Lines that describe a scope are skipped, because scopes are separate events.
+    Skips lines that describe a scope, because scopes are separate events.
     """
     found = (_FRAME.match(line) for line in backtrace[:_MAX_CHARS].splitlines())
     frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]

@@ -63,7 +63,7 @@ def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
 
 
 def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> Lanes:
-    """Returns the lanes of a timeline, classified by their events, otherwise by name."""
+    """Returns the lanes of a timeline. The type of a lane depends on its events, otherwise on its name."""
     of, first = numbered_lanes(events)
     pid, tid = events.pid[first], events.tid[first]
     texts = interner.texts
@@ -102,8 +102,8 @@ class Places(msgspec.Struct, frozen=True, eq=False):
 def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
     """Returns process, thread and device under which each lane is displayed. The process of a stream is its device.
 
-    ``fed`` contains, for each CUPTI stream, the MegEngine lane whose operators launched most of its work; -1 =
-    unknown.
+    ``fed`` contains, for each CUPTI stream, the MegEngine lane whose operators launched most of the stream's work;
+    -1 = unknown.
     """
     texts = interner.texts
     physical = _physical(events, texts)
@@ -138,7 +138,11 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
 
 
 def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
-    """Returns lane names. An unnamed stream gets its name from the tensors of its process, if unambiguous."""
+    """Returns the names of lanes.
+
+    If a process has a single stream and this stream has no name, its name comes from the arguments of the process's
+    tensors.
+    """
     found = list(lanes.titles)
     for process in np.unique(lanes.pid[lanes.node]).tolist():
         mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
@@ -149,14 +153,16 @@ def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str]
 
 
 def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str:
-    """Returns the device of all streams that a process's tensors refer to, or "unnamed" if there are several."""
+    """Returns the device of the streams to which a process's tensors refer, or "unnamed" if there is not exactly
+    one.
+    """
     matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
     devices = {match[1] for match in matches if match}
     return devices.pop() if len(devices) == 1 else _UNNAMED
 
 
 def describe_devices(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
-    """Returns the devices with number and type derived from their names. CPUs get no number, as in allocator events."""
+    """Adds number and type to devices, derived from their names. CPUs get no number, as in allocator events."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(
         replace(device, ordinal=int(match[1]) if match else None, word=_word(device.id))
@@ -170,7 +176,7 @@ def _word(device: str) -> str:
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Returns (process, logical stream) -> physical stream, from the arguments of tensors."""
+    """Maps process and logical stream to physical stream, using the arguments of tensors."""
     found: dict[tuple[str, str], str] = {}
     column = events.args.get("device")
     if column is None or not column.is_text:
@@ -183,6 +189,6 @@ def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str
 
 
 def ends_of(events: Events, slices: Slices, lanes: Lanes, chosen: Bool) -> tuple[Int64, Int32]:
-    """Returns the event indices of arrow ends in ``chosen``, and the slice that contains each, -1 for none."""
+    """Returns the indices of the arrow starts and ends in ``chosen``, and the slice that contains each; -1 = none."""
     at = np.flatnonzero(chosen & (events.phase >= START))
     return at, slices.around(lanes.of[at], at)

@@ -1,6 +1,6 @@
 """Reader for MegEngine's timelines.
 
-Files are read as a whole, because a profile has only a few steps.
+A file is read as a whole, because a profile has only a few steps.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads ``<pid>.chrome_timeline.json`` and the output of ``merge_trace_events``."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(options)
         with single_pass(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
@@ -84,7 +82,10 @@ class _Reading:
 
 
 def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
-    """Returns time 0 of the trace in nanoseconds since 1970: from the file, otherwise the earliest of its processes."""
+    """Returns time 0 of the trace in nanoseconds since 1970.
+
+    If the file does not contain it, uses the earliest time 0 of a process.
+    """
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
     found = [_integer(value) for value in ([stated] if stated is not None else of_processes.values())]

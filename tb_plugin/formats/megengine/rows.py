@@ -40,8 +40,9 @@ LAUNCHED = "KernelLaunch"  # name of the launch instant of an operator's work, r
 BASE_BITS = 40  # bits for operator and launch numbers, which restart in each process of a file
 
 
-class Kinds(msgspec.Struct, frozen=True, eq=False):
-    """Kind, operator and launch of each slice."""
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Kind, operator and launch number of each slice."""
 
     kind: UInt8
     operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
@@ -49,7 +50,7 @@ class Kinds(msgspec.Struct, frozen=True, eq=False):
 
 
 def base_names(names: Int32, interner: Interner) -> Int32:
-    """Returns names without the tensor number at their end."""
+    """Removes the tensor number at the end of names."""
     table = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(names).tolist():
         if found := _TENSOR_NAME.match(interner.texts[name]):
@@ -58,7 +59,7 @@ def base_names(names: Int32, interner: Interner) -> Int32:
 
 
 def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interner: Interner) -> Kinds:
-    """Returns the kinds of the slices. ``names`` come from ``base_names``."""
+    """Returns kind, operator and launch number of each slice. ``names`` come from ``base_names``."""
     texts, category = interner.texts, interner.names
     lane = slices.lane
     process = _processes(lanes)[lane]
@@ -119,10 +120,10 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Sets the launch numbers of device slices at the ends of arrows of one category.
+    """Sets the launch numbers of device slices, using arrows of one category.
 
-    Returns a boolean mask of the host calls at the starts of these arrows. Starts outside an operator get the
-    launch number as well.
+    Host slices outside an operator, at which such an arrow starts, get the launch number too. Returns a boolean
+    mask of these host slices.
     """
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
@@ -139,7 +140,7 @@ def _link(
 def _link_copies(
     slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
 ) -> None:
-    """Assigns the same launch number to a host-to-device copy and its call. The copy starts while the call is open."""
+    """Assigns the same launch number to a host-to-device copy and its call. The copy starts during the call."""
     copied, put = copied_put
     copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
     for lane in np.flatnonzero(lanes.executes).tolist():
@@ -168,7 +169,7 @@ def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner)
 
 
 def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, interner: Interner) -> Int32:
-    """Returns slice names. Names of memcpys include the direction, as in traces of other profilers."""
+    """Returns the names of slices. The name of a memcpy includes the direction, as in traces of other profilers."""
     source, target = (text_ids(events.args.get(key), len(events)) for key in ("src_kind", "dst_kind"))
     at = np.flatnonzero((kinds.kind == EventKind.MEMCPY) & (source[slices.end] != MISSING))
     if not len(at):

@@ -1,7 +1,7 @@
 """Slices from begin and end events, in file order within a lane.
 
-Events are matched in file order, not by time: device clocks are interpolated to the host's clock, so times may go
-backwards.
+Events are matched in file order, not by time. The profiler converts device times to the host's clock by
+interpolation, so times may go backwards.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class Slices(msgspec.Struct, frozen=True, eq=False):
-    """Matched begin and end events, sorted by start."""
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Slices from matched begin and end events, sorted by start."""
 
     lane: Int32
     begin: Int64  # event index of the start
@@ -35,13 +36,13 @@ class Slices(msgspec.Struct, frozen=True, eq=False):
         return len(self.begin)
 
     def around(self, lane: Int32, position: Int64) -> Int32:
-        """Returns the innermost slice of a lane that is open at each event index, -1 for none."""
+        """Returns, for each event index, the innermost slice that is open on the given lane; -1 = none."""
         return innermost_at(self.lane, self.begin, self.end, self.parent, lane, position)
 
     def of_events(self, count: int) -> Int32:
-        """Returns the slice that each event starts or ends, -1 for none.
+        """Returns the slice that each event starts or ends; -1 = none.
 
-        An extra last element makes index -1 return -1.
+        The result has an additional -1 at the end, so that index -1 also gives -1.
         """
         found = np.full(count + 1, MISSING, np.int32)
         found[self.begin] = found[self.end] = np.arange(len(self), dtype=np.int32)
@@ -60,7 +61,7 @@ def slices_of(events: Events, lane: Int32) -> Slices:
 
 
 def integer_argument(column: OpenColumn | None, count: int) -> Int64:
-    """Returns the integer values of an argument by event; -1 = missing."""
+    """Returns an argument of each event as an integer; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int64)
     if column is not None and not column.is_text:
         with np.errstate(invalid="ignore"):
@@ -69,7 +70,7 @@ def integer_argument(column: OpenColumn | None, count: int) -> Int64:
 
 
 def text_ids(column: OpenColumn | None, count: int) -> Int32:
-    """Returns the string ids of an argument by event; -1 = missing."""
+    """Returns an argument of each event as a string id; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int32)
     if column is not None and column.is_text:
         found[column.row] = column.value
@@ -77,7 +78,10 @@ def text_ids(column: OpenColumn | None, count: int) -> Int32:
 
 
 def columns_by_row(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
-    """Converts columns from event to row indices. If both events of a slice have a value, the end event's is used."""
+    """Converts columns from event indices to row indices.
+
+    If the begin and the end event of a slice both have a value, the value of the end event is used.
+    """
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]

@@ -21,12 +21,12 @@ def dtype_json(dtype: str) -> str:
 
 
 def integer_in(text: str) -> int:
-    """Returns the integer in a text, -1 for none."""
+    """Returns the integer in a text; -1 = none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 
 
 def width_of(dtype: str) -> int:
-    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), or 0 if unknown."""
+    """Returns the size of one element of a type (``Float32``, ``Int8``, ``Bool`` ...) in bytes, or 0 if unknown."""
     if dtype == "Bool":
         return 1
     found = _BITS.search(dtype[:64])

@@ -1,7 +1,7 @@
 """Steps between calls of ``Profiler.step``, or between optimizer steps.
 
 The dispatching thread makes these calls; the executing thread records them again, later. As in other traces, a step
-covers the work that the program requested in it: forward pass, backward pass and update.
+covers the work that the program requested during it: forward pass, backward pass and update.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ STOPPED = "StopStep"
 _OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"
 
 
-class Marks(msgspec.Struct, frozen=True, eq=False):
-    """End of each step, and its lane."""
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """End of each step, and the lane on which it was recorded."""
 
     time_ns: Int64
     lane: Int32
 
 
-class Rows(msgspec.Struct, frozen=True, eq=False):
-    """Rows to search for steps. Times are as in the file."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in which steps are searched. Times are those in the file."""
 
     start_ns: Int64
     end_ns: Int64
@@ -40,11 +42,12 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
 
 
 def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> ReportedSteps | None:
-    """Returns the steps, or None. Uses the program's step marks, or else the ends of optimizer updates.
+    """Returns the steps, or None. A step ends at a step mark of the program. Without such marks, it ends with an
+    optimizer update.
 
-    The first step starts with the program's first event. The last step ends when the program, the executing thread
-    and the devices are done, which is before the profiler stops. Python's tensor releases at the end are not
-    included.
+    The first step starts with the first event of the program. The last step ends when the program, the executing
+    thread and the devices have finished, before the profiler stops. It does not include Python's tensor releases at
+    the end.
     """
     own = rows.kind == EventKind.OVERHEAD
     updates = np.flatnonzero(
@@ -73,7 +76,7 @@ def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> Repo
 
 
 def _of_one_lane(marks: Marks, executes: Bool) -> tuple[Marks, int]:
-    """Returns the marks of one thread and its lane, -1 for none. Dispatching threads are preferred."""
+    """Returns the marks of one thread, and the lane of that thread (-1 = none). Prefers dispatching threads."""
     dispatched = ~executes[marks.lane]
     lanes = marks.lane[dispatched] if dispatched.any() else marks.lane
     if not len(lanes):

@@ -90,7 +90,7 @@ class Timeline:
         return np.concatenate((slices, moments))[self._order]
 
     def _fed(self) -> Int32:
-        """Returns, for each CUPTI lane, the MegEngine lane whose operators launched most of its work."""
+        """Returns, for each CUPTI lane, the MegEngine lane whose operators launched most of the lane's work."""
         slices, kinds, lanes = self.slices, self.kinds, self.lanes
         fed = np.full(len(lanes.pid), MISSING, np.int32)
         if not lanes.cupti.any():
@@ -157,7 +157,9 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and string ids of JSON lists with the ``key`` argument of their inputs or outputs."""
+        """Returns operator rows, and for each row a JSON list (string id) of the ``key`` arguments of the
+        operator's inputs or outputs.
+        """
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -166,7 +168,10 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """Returns string ids of JSON lists. ``bounds`` delimits the lists; ``wrap`` converts each text to JSON."""
+        """Joins texts to JSON lists, and returns the string ids of the lists.
+
+        ``bounds`` contains the start of each list in ``ids``. ``wrap`` converts a text to JSON.
+        """
         known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(inverse.ravel()))
@@ -314,7 +319,8 @@ class Timeline:
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
         """Returns the tensors that each operator reads or creates.
 
-        A scope includes the tensors read by operators directly inside it. Other slices have no tensors.
+        The tensors of a scope are those read by operators directly inside the scope. All other slices have no
+        tensors.
         """
         slices = self.slices
         number = integer_argument(self.events.args.get("id"), len(self.events))[slices.end]

@@ -1,4 +1,4 @@
-"""MegEngine's memory flow drawings (``<pid>.memory_flow.svg``): one rectangle per tensor."""
+"""MegEngine's memory flow drawings (``<pid>.memory_flow.svg``), with one rectangle per tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the files with this name. The process id is the worker, as for the timeline."""
+    """Returns a candidate for each ``<pid>.memory_flow.svg``. The process id becomes the worker name."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)

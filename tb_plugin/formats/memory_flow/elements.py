@@ -1,7 +1,7 @@
 """SVG elements, parsed without loading external content.
 
-The writer does not escape anything, so a scope named ``a & b`` or ``x<y`` is invalid XML. Such values are escaped
-here. If a rectangle is still invalid, it is skipped and counted, and parsing continues after it.
+MegEngine does not escape anything, so a scope named ``a & b`` or ``x<y`` makes the XML invalid. This parser escapes
+such names. If a rectangle is still invalid, it is skipped and counted, and parsing continues after it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAVE = "Remove the file from the log directory."
 
 
 class Elements:
-    """Parser that calls ``on_element`` with the name and attributes of each element."""
+    """Parser that calls ``on_element`` with the name and the attributes of each element."""
 
     def __init__(self, on_element: Callable[[str, dict[str, str]], None], log: IssueLog) -> None:
         self.is_closed = False  # the root element has ended
@@ -43,7 +43,7 @@ class Elements:
         self._parser = self._new_parser()
 
     def read(self, stream: TextStream, chunk_bytes: int) -> None:
-        """Parses the whole stream. Raises UnreadableTrace, and any error from the stream."""
+        """Parses the whole stream. Raises UnreadableTrace, and any error that the stream raises."""
         pending, skips = b"", False
         while text := stream.read(chunk_bytes):
             pending += text
@@ -64,7 +64,7 @@ class Elements:
             self._log.note("truncated_tail", "the file is truncated inside the drawing")
 
     def _take(self, text: bytes, offset: int) -> None:
-        """Parses a piece of text. After an error, parsing continues at the next rectangle."""
+        """Parses a piece of text. After an error, continues at the next rectangle."""
         text = self._repaired(text)
         while text:
             if self.is_closed:
@@ -120,15 +120,15 @@ class Elements:
         self.is_closed = self._depth == 0
 
     def _doctype(self, _: str, system: str | None, public: str | None, has_own: bool) -> None:
-        """Ignores SVG's standard doctype; it refers to a W3C file, which is never loaded."""
+        """Ignores the standard doctype of SVG. It refers to a W3C file, which is never loaded."""
         if has_own:
             self._refuse()
 
     def _refuse(self, *_: object) -> None:
-        raise UnreadableTrace("The file declares its own entities or types; no profiler writes them.", do=_LEAVE)
+        raise UnreadableTrace("The file declares XML entities or types, which no profiler writes.", do=_LEAVE)
 
     def _repaired(self, text: bytes) -> bytes:
-        """Escapes raw attribute values, and replaces characters that XML forbids."""
+        """Escapes the names in rectangles, and replaces characters that XML forbids."""
         if _CONTROL.search(text):
             text, count = _CONTROL.subn(b"?", text)
             self._log.add("control_character", "repaired", count=count, text="control characters were replaced by ?")

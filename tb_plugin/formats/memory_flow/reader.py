@@ -1,6 +1,6 @@
 """Reader for memory flow drawings.
 
-Data comes from the attributes ``tag:*``, because coordinates are scaled and rounded.
+Data comes from the attributes ``tag:*``, because the coordinates in the drawing are scaled and rounded.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ _AGAIN = "Record again: Profiler(..., formats=['memory_flow.svg'])."
 
 
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the ``memory_flow.svg`` of MegEngine's profiler piece by piece. It may be compressed."""
+    """Reads the ``memory_flow.svg`` of MegEngine's profiler piece by piece. The file may be compressed."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawMemoryFlow:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         tensors = _Tensors(log)
 
@@ -58,7 +56,7 @@ class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
 
 
 class _Tensors:
-    """Collects tensors. Recent ones are attribute texts; earlier ones are already columns."""
+    """Collects tensors. Recent tensors are stored as attribute texts, earlier tensors as columns."""
 
     def __init__(self, log: IssueLog) -> None:
         self.seen = 0
@@ -95,7 +93,7 @@ class _Tensors:
         has_operator = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
         operator = pc.if_else(has_operator, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
         bad = ~(has_address & has_size & has_start & has_end) | (size > MOST_BYTES)
-        self._drop_rows(bad, texts, "tensors without a readable address, size or time were skipped")
+        self._drop_rows(bad, texts, "tensors without a valid address, size or time were skipped")
         empty = ~bad & ((size == 0) | texts["address"].is_null().to_numpy(zero_copy_only=False))
         self._drop_rows(empty, texts, "tensors without memory were skipped")
         good = ~(bad | empty)
@@ -160,7 +158,10 @@ MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Returns numbers, and a boolean mask of the readable texts. Missing and empty texts are readable and give 0."""
+    """Converts texts to numbers. Also returns a boolean mask of the valid texts.
+
+    Missing and empty texts are valid and give 0.
+    """
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -176,7 +177,10 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Returns hexadecimal numbers below 2**62, and a boolean mask of the readable texts."""
+    """Converts hexadecimal texts to numbers. Also returns a boolean mask of the valid texts.
+
+    Numbers of 2**62 and more are invalid.
+    """
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

@@ -21,11 +21,11 @@ MAX_FRAMES = 4096  # frames of a stack
 
 
 class TooMany(Exception):
-    """References expand the content of the file far beyond any real snapshot."""
+    """References make the content of the file far larger than in any real snapshot."""
 
 
 class Columns(Generic[T]):
-    """Collects the columns of a Struct of arrays. Arrays grow in place, to avoid memory fragmentation."""
+    """Columns of a dataclass of arrays, filled piece by piece. Arrays grow in place, to avoid memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -33,7 +33,7 @@ class Columns(Generic[T]):
         self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Appends columns of equal length. Columns not passed are filled with -1."""
+        """Appends columns of equal length. Columns that are not passed are filled with -1."""
         part = self._room(len(next(iter(columns.values()))))
         for name, column in self._columns.items():
             column[part] = columns.get(name, MISSING)
@@ -53,7 +53,7 @@ class Columns(Generic[T]):
         return slice(begin, self._length)
 
     def build(self) -> T:
-        """Returns all columns and empties them."""
+        """Returns all columns, and empties them."""
         columns, self._columns = self._columns, {}
         for column in columns.values():
             column.resize(self._length, refcheck=False)
@@ -74,7 +74,7 @@ class Texts:
         self._ids: dict[str, int] = {}
 
     def of(self, value: object) -> int:
-        """Returns the id of a text; -1 for values that are not texts."""
+        """Returns the id of a text, or -1 if the value is not a text."""
         if type(value) is Taken and value.what == TEXT_ID:
             return value.code
         if not isinstance(value, str):
@@ -93,14 +93,14 @@ class Texts:
 
 
 class Numbered:
-    """Table of distinct values, limited to the range of a 16-bit column."""
+    """Table of distinct values. Its size is limited to the range of a 16-bit column."""
 
     def __init__(self, first: Any) -> None:
         self.all = [first]
         self._ids = {first: 0}
 
     def of(self, value: Any) -> int:
-        """Returns the index of a value; -1 beyond the limit."""
+        """Returns the index of a value, or -1 if the table is full."""
         number = self._ids.get(value)
         if number is None:
             if len(self.all) >= 2**15 - 1:
@@ -111,7 +111,7 @@ class Numbered:
 
 
 class StackTable:
-    """Distinct frames and stacks. ``spend`` is called with the number of frames read."""
+    """Distinct frames and stacks. Calls ``spend`` with the number of frames read."""
 
     def __init__(self, texts: Texts, spend: Callable[[int], None]) -> None:
         self._texts = texts
@@ -131,7 +131,7 @@ class StackTable:
         return self._frames.setdefault(key, len(self._frames))
 
     def of(self, frames: object) -> int:
-        """Returns the id of a list of frames; -1 for other values."""
+        """Returns the id of a list of frames, or -1 if the value is not a list."""
         if type(frames) is Taken and frames.what == STACK:
             return frames.code
         if not isinstance(frames, list):
@@ -140,7 +140,7 @@ class StackTable:
         return self.numbered(tuple(self.frame(frame) for frame in frames[:MAX_FRAMES]))
 
     def numbered(self, frames: tuple[int, ...]) -> int:
-        """Returns the id of a stack, given the ids of its frames, innermost first."""
+        """Returns the id of a stack. ``frames`` contains frame ids, innermost frame first."""
         return self._stacks.setdefault(frames, len(self._stacks))
 
     def build(self) -> Stacks:

@@ -1,6 +1,6 @@
 """Conversion of scanned events to columns and memo indices.
 
-The opcode machine reads events with unusual content.
+Events with unusual content are left to the opcode machine.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MAX_MACHINE_EVENTS = 4096
 
 
 class Runs:
-    """Reads consecutive events of a file at once."""
+    """Reads many consecutive events of a file in one step."""
 
     def __init__(self, rows: Store) -> None:
         self._rows = rows
@@ -113,7 +113,7 @@ class Runs:
         return self._scan
 
     def _run(self, device: int, machine: Machine, found: Scan, first: int, last: int) -> int:
-        """Reads events ``first`` to ``last``, but stops at the first invalid one. Returns the number of events read."""
+        """Reads events ``first`` to ``last``, but stops at an invalid event. Returns the number of events read."""
         explicit = bool(found.is_explicit[first])
         counts = found.memoized[first:last]
         odd = found.is_explicit[first:last] != explicit
@@ -162,7 +162,7 @@ class Runs:
 
 @dataclass
 class _Run:
-    """Consecutive events to convert to columns. ``bad`` flags events that the machine has to read."""
+    """Consecutive events to convert to columns. ``bad`` flags the events that the machine has to read."""
 
     rows: Store
     stacks: dict[int, int]
@@ -266,7 +266,7 @@ class _Run:
         return self._referred(values, inline, STACK, made)
 
     def _stack(self, key: int, at: int) -> int:
-        """Returns the stack id of a reference list at a buffer offset; -1 if it is not a stack."""
+        """Returns the id of the stack whose reference list is at a buffer offset, or -1 if the list is not a stack."""
         found = self.stacks.get(key)
         if found is None:
             frames = []

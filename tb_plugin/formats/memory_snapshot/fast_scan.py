@@ -1,6 +1,6 @@
 """Vectorised scan for similar events in a pickle.
 
-The result equals that of the opcode machine; a property test compares them. Anything unusual is left to the
+The result equals that of the opcode machine; a property test compares the two. Unusual content is left to the
 machine. An event is ``}`` [memo] ``(`` (key value)* ``u``. Keys are references to earlier texts. Values are
 numbers, texts, references, pairs of numbers, or lists of references.
 """
@@ -39,7 +39,7 @@ class Values(msgspec.Struct):
 
     @classmethod
     def none(cls, count: int) -> Values:
-        """Returns a field that is absent from all events."""
+        """Returns a field that no event has."""
         return cls(
             np.zeros(count, np.uint8),
             np.zeros(count, np.int64),
@@ -48,12 +48,13 @@ class Values(msgspec.Struct):
         )
 
     def at(self, rows: Any) -> Values:
-        """Returns the values of the given events."""
+        """Returns the values of the events with these indices."""
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
-class Scan(msgspec.Struct):
-    """Events found in part of a pickle, sorted by start. There may be gaps between them."""
+@dataclass
+class Scan:
+    """Events found in part of a pickle, sorted by start. Between them there may be bytes that were not read."""
 
     start: Int64
     end: Int64
@@ -63,8 +64,7 @@ class Scan(msgspec.Struct):
     fields: dict[int, Values] = msgspec.field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
-        """Returns the range ``[first, last)`` of events that follow each other without gaps, starting at offset
-        ``at``.
+        """Returns the range ``[first, last)`` of events that start at offset ``at`` and follow each other directly.
 
         The range is empty if no event starts there.
         """
@@ -93,9 +93,10 @@ class _Piece:
 
 
 def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Scan:
-    """Returns the events in ``buffer[begin:end]``. ``keys`` maps memo indices to fields; -1 = not a text.
+    """Returns the events in ``buffer[begin:end]``. Events that continue after ``end`` are skipped.
 
-    Indices beyond ``keys`` are not texts either. Events that cross the end are skipped.
+    ``keys`` contains the field for each memo index; -1 = not a text. Memo indices beyond the end of ``keys`` are
+    not texts either.
     """
     piece = _Piece(buffer, begin, end)
     reading = _Reading(piece, keys)
@@ -111,7 +112,7 @@ def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Sca
 
 
 class _Reading:
-    """A scan in progress. ``at`` is the offset reached for each candidate; ``good`` flags the valid candidates."""
+    """A scan in progress. ``at`` is the current offset of each candidate event. ``good`` flags the valid candidates."""
 
     def __init__(self, piece: _Piece, keys: npt.NDArray[np.int8]) -> None:
         self.piece = piece
@@ -157,7 +158,7 @@ class _Reading:
         self.at[rows] = 0
 
     def _memoize(self, rows: Int64, memo: Int64) -> None:
-        """Reads an optional memo opcode. Stores the memo index in ``memo``, which is indexed by candidate."""
+        """Reads an optional memo opcode, and stores the memo index in ``memo``, which has one item per candidate."""
         op = self.piece.bytes[self.at[rows]]
         implicit = rows[op == 0x94]
         memo[implicit] = self.memoized[implicit]
@@ -254,7 +255,7 @@ class _Reading:
         self._memoize(rows[self.good[rows]], values.memo)
 
     def _advance(self, rows: Int64, to: Int64) -> None:
-        """Advances candidates to new offsets. Drops those beyond the end of the piece."""
+        """Moves candidates to new offsets. Drops candidates that pass the end of the piece."""
         outside = to >= self.piece.size
         self.at[rows] = np.where(outside, 0, to)
         self.good[rows[outside]] = False
@@ -265,7 +266,7 @@ class _Reading:
         self._advance(rows, self.at[rows] + np.where(op == ord("G"), 9, 1))
 
     def _list(self, rows: Int64, values: Values) -> None:
-        """Reads lists of references: the hash and the offset of each list."""
+        """Reads lists of references. Stores the hash and the offset of each list."""
         text, piece = self.piece.bytes, self.piece
         self.at[rows] += 1
         self._memoize(rows, values.memo)

@@ -24,7 +24,7 @@ def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 def candidate_of(path: str) -> Candidate | None:
     """Returns a candidate, or None for other extensions. ``path`` is relative, with forward slashes.
 
-    If the folder is named by a step number, it is the span, and its parent is the run.
+    If the name of the folder is a step number, this number is the span, and the parent folder is the run.
     """
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:

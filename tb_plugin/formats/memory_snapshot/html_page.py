@@ -1,4 +1,4 @@
-"""Pages of PyTorch's memory viewer, which embed a snapshot as base64.
+"""Pages of PyTorch's memory viewer, which contain a snapshot as base64.
 
 Scripts are never executed.
 """
@@ -22,7 +22,7 @@ def is_page(head: bytes) -> bool:
 
 
 class Embedded:
-    """File-like access to the first snapshot embedded in a page."""
+    """File-like access to the first snapshot in a page."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -39,7 +39,7 @@ class Embedded:
         return False
 
     def read(self, size: int) -> bytes:
-        """Returns about ``size`` more bytes, b"" at the end. Raises ValueError for invalid base64."""
+        """Returns about ``size`` more bytes, or b"" at the end. Raises ValueError for invalid base64."""
         while self._is_open:
             block = self._pending or self._read(size)
             self._pending = b""

@@ -1,6 +1,6 @@
 """Reader for allocator snapshots.
 
-Pickles are interpreted by our own opcode machine, so no code is executed.
+The opcode machine in ``_pickle`` interprets pickles, so no code is executed.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _RECORD = "Record a new snapshot: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the files of ``torch.cuda.memory._dump_snapshot`` (pickle protocols 0 to 5), and pages that embed them."""
+    """Reads the files of ``torch.cuda.memory._dump_snapshot`` (pickle protocols 0 to 5), and pages that contain
+    such files.
+    """
 
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawSnapshot:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         reading = _Reading(self._is_fast)
         with text_of(source, lambda done: progress(reading.state(done)), reading.log) as stream:
             root = reading.read(stream)
@@ -84,7 +84,7 @@ class _Reading:
         except TooMany:
             self._stop(
                 "too_many",
-                "repeated references expand the content too much; the rest was skipped",
+                "repeated references make the content impossibly large; the rest was skipped",
                 machine,
             )
         except TooLarge as error:
@@ -111,7 +111,7 @@ class _Reading:
             self.log.add(
                 "too_many",
                 "dropped",
-                text="repeated references expand the content too much; the rest was skipped",
+                text="repeated references make the content impossibly large; the rest was skipped",
             )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
@@ -160,7 +160,7 @@ class _Reading:
         )
 
     def _rest(self, root: Any) -> None:
-        """Adds lists that did not go to the sink: lists with one item, and lists of other pickle protocols."""
+        """Adds the lists that did not go to the sink: lists with one item, and lists in other pickle protocols."""
         if isinstance(root, list):
             self.rows.take_segments(root)
         if not isinstance(root, dict):
@@ -195,7 +195,7 @@ class _Reading:
 
 
 def _settings(found: Any) -> dict[str, Any]:
-    """Returns the allocator settings that are texts, numbers, flags, or tables of these."""
+    """Returns the allocator settings whose values are texts, numbers, flags, or tables of such values."""
     plain = (str, int, float, bool)
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
@@ -216,7 +216,7 @@ def abs_fits(value: str | float | bool) -> bool:
 
 
 def _overflow(root: Mapping[str, Any]) -> tuple[tuple[int, ...], int | None]:
-    """Returns the devices with a truncated history, and the maximum number of events.
+    """Returns the devices whose history is truncated, and the maximum number of events.
 
     Only newer files contain these.
     """

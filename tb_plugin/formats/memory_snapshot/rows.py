@@ -1,4 +1,4 @@
-"""Sink of the opcode machine: columns of events, segments and blocks."""
+"""Sink of the opcode machine, with columns of events, segments and blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows(Store):
         self._segment_count = 0
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of a list (events or segments), or None for other lists; see ``Sink``."""
+        """Returns the role of a list of events or segments, or None for other lists; see ``Sink``."""
         if key == "device_traces" and len(lists) > 1:
             return Role(EVENTS, len(lists[0]) + len(lists) - 2)
         # An old snapshot consists only of segments.
@@ -55,7 +55,7 @@ class Rows(Store):
         self._runs.take(role.device, machine)
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Adds events or segments that the machine has built; see ``Sink``. Segments stay in the memo."""
+        """Adds events or segments; see ``Sink``. Segments stay in the memo."""
         memo_words = None
         if role.kind in ("segments", "host_segments"):
             self.take_segments(items, role.kind == "host_segments")
@@ -68,7 +68,7 @@ class Rows(Store):
     def _drop_events(self, items: list[Any], memo: Memo) -> int:
         """Removes events from the memo, and replaces their stacks and pools by ids.
 
-        Returns how many words the memo still uses for them.
+        Returns how many words the memo still uses for these events.
         """
         memo_words = 0
         events = {id(item) for item in items}
@@ -90,7 +90,6 @@ class Rows(Store):
     # -- events
 
     def take_events(self, device: int, items: Sequence[Any]) -> None:
-        """Adds events one by one."""
         self.devices = max(self.devices, device + 1)
         self.spend(len(items))
         rows = [row for row in (self._event(device, item) for item in items) if row is not None]
@@ -130,7 +129,7 @@ class Rows(Store):
     # -- the final state
 
     def take_segments(self, items: Iterable[Any], is_host: bool = False) -> None:
-        """Adds segments with their blocks."""
+        """Adds segments, and the blocks in each segment."""
         for item in items:
             self.spend(1)
             if not isinstance(item, dict) or not self._segment(item, is_host):
@@ -190,7 +189,7 @@ class Rows(Store):
 
 
 def _context(block: dict[str, Any]) -> tuple[object, object]:
-    """Returns stack and requested bytes of a block. Old files store them in ``history``."""
+    """Returns the stack and the requested bytes of a block. In old files, these are in ``history``."""
     history = block.get("history")
     if "frames" not in block and isinstance(history, list) and history and isinstance(history[0], dict):
         return history[0].get("frames"), history[0].get("real_size")
@@ -198,7 +197,10 @@ def _context(block: dict[str, Any]) -> tuple[object, object]:
 
 
 def _words(value: object, levels: int) -> int | None:
-    """Returns the size of a container without its texts, in words of 8 bytes. None if nested deeper than ``levels``."""
+    """Returns the size of a container in words of 8 bytes. Texts are not included.
+
+    Returns None if the container has more than ``levels`` nested levels.
+    """
     if type(value) is dict:
         values: Iterable[Any] = value.values()
     elif type(value) in (list, tuple):

@@ -28,7 +28,7 @@ _MAX_ROWS_PER_BYTE = (
 
 
 class Store:
-    """Event columns, and the tables that they refer to."""
+    """Event columns, and the tables to which they refer."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
@@ -44,11 +44,11 @@ class Store:
         self._actions: dict[int, int] = {}
 
     def earn(self, size: int) -> None:
-        """Raises the limit on rows in proportion to ``size``, the bytes read."""
+        """Raises the limit on rows and frames after ``size`` bytes were read."""
         self._budget += _MAX_ROWS_PER_BYTE * size
 
     def spend(self, count: int) -> None:
-        """Counts rows and frames. Raises TooMany above the limit."""
+        """Subtracts rows or frames from the limit. Raises TooMany if the limit is exceeded."""
         self._budget -= count
         if self._budget < 0:
             raise TooMany
@@ -66,7 +66,6 @@ class Store:
         return MISSING
 
     def action(self, text: int) -> int:
-        """Returns the Action for a text id."""
         code = self._actions.get(text)
         if code is None:
             name = self.texts.all[text]
@@ -74,6 +73,6 @@ class Store:
         return code
 
     def unknown_actions(self, text: int, count: int) -> None:
-        """Logs events of an unknown action."""
+        """Logs events whose action is unknown."""
         what = f"events with the unknown action '{self.texts.all[text][:60]}' have no effect"
         self.log.add("unknown_action", "unknown", count=count, text=what)

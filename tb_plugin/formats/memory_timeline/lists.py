@@ -22,7 +22,7 @@ OTHER = "This is not an export_memory_timeline file. Remove it from the log dire
 
 
 class Lists:
-    """JSON text of a stream, consumed from the start."""
+    """JSON text of a stream. Each method consumes text from the start."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog) -> None:
         self.ended = False  # whether all text was read
@@ -33,17 +33,17 @@ class Lists:
 
     @property
     def offset(self) -> int:
-        """Returns the offset of the remaining text."""
+        """Returns the offset of the first byte that was not consumed."""
         return self._stream.text_bytes - len(self._text)
 
     def head(self, size: int) -> bytes:
-        """Returns the first bytes of the remaining text without consuming them."""
+        """Returns the next bytes, without consuming them."""
         while len(self._text) < size and self._more():
             pass
         return self._text[:size]
 
     def skip(self, sign: bytes) -> bool:
-        """Consumes the next non-blank byte if it equals ``sign``. Returns whether it does."""
+        """Consumes the next non-blank byte if it equals ``sign``. Returns True if it does."""
         while True:
             self._text = self._text.lstrip(_BLANK)
             if self._text:
@@ -56,7 +56,7 @@ class Lists:
         return True
 
     def numbers(self) -> Iterator[Int64]:
-        """Yields the numbers of a list after its opening bracket. Raises UnreadableTrace for other values."""
+        """Yields the numbers of a list whose opening bracket was consumed. Raises UnreadableTrace for other values."""
         while True:
             end = self._text.find(b"]")
             cut = end if end >= 0 else self._text.rfind(b",")
@@ -66,15 +66,15 @@ class Lists:
                 if end >= 0:
                     return
             elif len(self._text) > _MAX_ROW_BYTES:
-                raise UnreadableTrace("A list of numbers contains other values.", do=OTHER)
+                raise UnreadableTrace("A list of numbers contains a value that is not a number.", do=OTHER)
             if not self._more():
                 return
 
     def rows(self, width: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yields the inner lists of ``width`` numbers after the opening bracket, with their indices.
+        """Yields the inner lists of a list whose opening bracket was consumed, and the index of each.
 
-        Invalid entries are logged and skipped; their index is not reused. The iteration stops at text that is not a
-        list.
+        An inner list has ``width`` numbers. Invalid entries are logged and skipped, but they count for the index.
+        Stops at text that is not a list.
         """
         place = 0
         while True:
@@ -87,7 +87,7 @@ class Lists:
                 return
 
     def _next_rows(self) -> tuple[bytes, bool]:
-        """Returns the text of complete rows, and whether these are the last ones."""
+        """Returns the text of complete rows, and True if there are no more rows."""
         end = _END.search(self._text)
         if end is not None:
             body, self._text = self._text[: end.start() + 1], self._text[end.end() :]

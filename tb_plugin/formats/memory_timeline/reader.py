@@ -39,11 +39,9 @@ class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         rows = _Rows(log)
 
@@ -74,7 +72,7 @@ def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
             log.add("unknown_row", "dropped", None, str(found[bad][0].tolist()), int(bad.sum()), text)
         odd = ~bad & (((action == Action.CREATE) & (size < 0)) | ((action == Action.DESTROY) & (size > 0)))
         if odd.any():
-            text = "rows whose sign contradicts their action were loaded unchanged"
+            text = "rows whose size has the wrong sign for their action were loaded unchanged"
             log.add("odd_sign", "unknown", None, str(found[odd][0].tolist()), int(odd.sum()), text)
         rows.count += len(found)
         rows.extend_to(time)
@@ -92,7 +90,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
     if not len(times):
         raise UnreadableTrace("The file contains no times.", do=_EMPTY)
     if (np.diff(times) < 0).any():
-        raise UnreadableTrace("The times go backwards.", do=OTHER)
+        raise UnreadableTrace("The times are not in ascending order.", do=OTHER)
     if int(times[-1]) > np.iinfo(np.int64).max // 1000:
         raise UnreadableTrace("The times are not microseconds since 1970.", do=OTHER)
     times = np.where(times < 0, BEFORE, times * 1000)
@@ -119,7 +117,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         rows.extend_to(times[place])
         rows.add(times[place][at], category, np.full(len(at), Action.LEVEL), change[at, category])
     if odd:
-        log.note("sentinel", f"the first size was ignored at {odd} times; PyTorch always writes 0 there")
+        log.note("sentinel", f"the first size of {odd} lists was ignored, because PyTorch always writes 0 there")
     if beyond:
         log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were skipped")
     missing = len(times) - moments
@@ -142,7 +140,7 @@ class _Rows:
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:
         self._sum += float(np.abs(size).sum(dtype=np.float64))
         if self._sum > _MAX_TOTAL_BYTES:
-            raise UnreadableTrace("The sum of the sizes is impossibly large.", do=OTHER)
+            raise UnreadableTrace("The sum of all sizes is impossibly large.", do=OTHER)
         time = np.maximum(time, BEFORE)
         self._parts.append((time, category.astype(np.int8), action.astype(np.int8), size))
 

@@ -1,4 +1,4 @@
-"""Recognition of memory timelines by name and first bytes."""
+"""Recognition of memory timelines by file name and first bytes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Returns the form of the file, or None if it is not a memory timeline. ``head``: first bytes of the file."""
+    """Returns the form of the file, or None if it is not a memory timeline. ``head`` contains its first bytes."""
     text = text_start(head)
     if _RAW.match(text):
         return "raw"

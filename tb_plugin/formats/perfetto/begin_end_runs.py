@@ -1,7 +1,7 @@
-"""Ranges whose begins and ends are in separate runs.
+"""Ranges from sequences of begin events and sequences of end events.
 
-PyTorch writes a run of begins, followed by a run of their ends in the same order. One run may contain all host
-ranges, so open begins are stored as compressed text.
+PyTorch writes a sequence of begin events, followed by their end events in the same order. One sequence may contain
+all host ranges, so the begin events are stored as compressed text until their ends follow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNCOMPRESSED_PIECES = 4  # number of pieces that stay uncompressed, so that sho
 
 
 class Waiting:
-    """Open begins of a run, oldest first."""
+    """Begin events whose ends have not been read, oldest first."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []  # texts of the newest begins
@@ -29,7 +29,7 @@ class Waiting:
         self._next = 0  # index of the first open begin in ``_head``
 
     def add(self, begun: list[tuple[int, int, str]]) -> None:
-        """Appends begins: start, track and text (without line breaks)."""
+        """Appends begin events: start, track and text (without line breaks)."""
         starts, tracks, texts = zip(*begun, strict=True)
         self._texts += texts
         self._starts.extend(starts)
@@ -56,9 +56,10 @@ class Waiting:
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
-        """Matches ends to the oldest begins, in order. Returns the texts and durations of the matched begins.
+        """Matches end events to the oldest begin events, in order. Returns the texts and the durations of the
+        matched events.
 
-        Stops at an end that precedes its begin or is on another track, and when no begin is left.
+        Stops if an end precedes its begin or is on another track, or if all begin events are matched.
         """
         texts: list[str] = []
         durations: list[int] = []
@@ -78,7 +79,7 @@ class Waiting:
         return texts, durations
 
     def take(self) -> Iterator[str]:
-        """Yields the texts of all open begins and removes them."""
+        """Yields the texts of all begin events without an end, and removes these events."""
         while self._next < len(self._head[0]) or self._refill():
             at, self._next = self._next, self._next + 1
             yield self._head[0][at]

@@ -1,4 +1,4 @@
-"""Conversion of times between the clocks of a trace, by snapshots."""
+"""Conversion of times between the clocks of a trace, using clock snapshots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class Clocks:
         self._last: dict[Clock, int] = {}
 
     def add(self, packet: Any) -> None:
-        """Adds a clock snapshot."""
         snapshot = packet.clock_snapshot
         if not self._snapshots and snapshot.primary_trace_clock:
             self.main = (0, snapshot.primary_trace_clock)
@@ -44,7 +43,7 @@ class Clocks:
 
     @staticmethod
     def of(sequence: int, clock_id: int) -> Clock:
-        """Returns the clock for a clock id. Some ids are local to the sequence."""
+        """Returns the clock for a clock id. Some ids are valid in one packet sequence only."""
         return (sequence if clock_id in _SEQUENCE_CLOCKS else 0, clock_id)
 
     def at(self, packet: Any) -> None:
@@ -55,7 +54,7 @@ class Clocks:
                 self._last[clock] = stated.timestamp * self._units[clock]
 
     def main_ns(self, clock: Clock, stated: int) -> int:
-        """Converts a clock's time to nanoseconds on the main clock."""
+        """Converts a time of ``clock`` to nanoseconds on the main clock."""
         time = stated * self._units.get(clock, 1)
         if clock in self._incremental:
             time = self._last[clock] = self._last.get(clock, 0) + time
@@ -69,9 +68,9 @@ class Clocks:
         return time
 
     def real_ns(self) -> int | None:
-        """Returns the offset from the main clock to the time since 1970, in nanoseconds.
+        """Returns the nanoseconds to add to a main clock time to get the time since 1970.
 
-        None without such a snapshot.
+        Returns None if no snapshot contains both clocks.
         """
         for times in self._snapshots[0, REAL]:
             if self.main in times:
@@ -81,7 +80,7 @@ class Clocks:
     def _way(self, clock: Clock) -> list[tuple[list[int], list[int]]]:
         """Returns the shortest chain of conversions to the main clock.
 
-        Each conversion uses the snapshots with both clocks.
+        Each conversion uses the snapshots that contain both of its clocks.
         """
         before: dict[Clock, Clock] = {clock: clock}
         edge = [clock]
@@ -94,7 +93,7 @@ class Clocks:
                         following.append(other)
             edge = following
         if self.main not in before:
-            self._log.note("unknown_clock", f"clock {clock[1]} cannot be converted to the trace clock")
+            self._log.note("unknown_clock", f"times of clock {clock[1]} cannot be converted to the trace clock")
             return []
         steps = []
         other = self.main

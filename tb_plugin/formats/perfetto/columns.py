@@ -1,8 +1,8 @@
-"""PyTorch's packets as columns, for traces that are read as a whole.
+"""PyTorch packets as columns, for traces that are read whole.
 
-This fast path covers host ranges in runs of begins and ends, if each annotation is a name and a value. Rarer
-packets (collectives, waits, device work, counters) become JSON, as in torch.py. For any other content, the reader
-starts again without this path.
+This fast path reads host ranges whose begin and end events are in separate sequences, if each annotation is a name
+and a value. Rarer packets (collectives, waits, device work, counters) are converted to JSON, as in torch.py. If the
+trace contains anything else, the reader starts again without this path.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Reading(Protocol):
-    """A read in progress, to which the caller adds PyTorch events."""
+    """A trace that is being read, to which the caller adds PyTorch events."""
 
     log: IssueLog
 
@@ -61,9 +61,7 @@ class Reading(Protocol):
         """Sets the durations of consecutive rows."""
         ...
 
-    def state(self, fraction: float) -> ReadState:
-        """Returns the progress."""
-        ...
+    def state(self, fraction: float) -> ReadState: ...
 
     def finish(self, document: Any, stream: Any) -> RawTrace:
         """Returns the trace. Call it once, after the last event."""
@@ -71,7 +69,7 @@ class Reading(Protocol):
 
 
 class TorchColumns:
-    """A read in progress. Raises Malformed if the trace differs from PyTorch's layout."""
+    """A trace that is being read. Methods raise Malformed if it does not have PyTorch's layout."""
 
     def __init__(self, base_ns: int, reading: Reading, log: IssueLog) -> None:
         self._base = base_ns
@@ -111,7 +109,7 @@ class TorchColumns:
                 self._others(packets.decoded(text[start : int(end[last - 1])], offset + start))
 
     def finish(self) -> None:
-        """Sets the durations of all ranges, and adds the remaining events."""
+        """Sets the durations of all ranges, and adds the events that require all packets."""
         if self._begun != self._ended:
             raise Malformed
         (start, on), (end, ended_on) = (_concatenated(each) for each in (self._begins, self._ends))
@@ -185,7 +183,10 @@ class TorchColumns:
         self._rows.append((first, ordinal[is_plain]))
 
     def _count_runs(self, is_begin: npt.NDArray[np.bool_]) -> None:
-        """Counts begins and ends. Raises Malformed if a new run starts before all begins have ended."""
+        """Counts begin and end events.
+
+        Raises Malformed if a range starts before all ranges of the previous sequence have ended.
+        """
         cuts = [0, *(np.flatnonzero(np.diff(is_begin)) + 1).tolist(), len(is_begin)]
         for first, last in pairwise(cuts):
             if is_begin[first]:
@@ -197,7 +198,7 @@ class TorchColumns:
             self._is_ending = not is_begin[first]
 
     def _args(self, text: bytes, data: npt.NDArray[np.uint8], annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
-        """Returns annotation name -> event indices and values."""
+        """Returns event indices and values by annotation name."""
         if not len(annotations.message):
             return {}
         found = fields(data, annotations.begin, annotations.end)
@@ -225,7 +226,7 @@ class TorchColumns:
         return args
 
     def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
-        """Returns the values of annotations as JSON. All annotations have the same name."""
+        """Returns the values of annotations with the same name as JSON."""
         known, head = self._text.annotations, f"{text_json(name.decode('utf-8', 'replace'))}:"
         members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
         distinct = {member: member[len(head) :].encode() for member in set(members)}
@@ -269,7 +270,10 @@ def _concatenated(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
 
 
 def _column(found: Fields, number: int, count: int) -> Int64:
-    """Returns one field of each message; 0 = missing. If a field repeats, the last value is used."""
+    """Returns one field of each message; 0 = missing.
+
+    If a field occurs several times in a message, the last value is used.
+    """
     chosen = found.of(number)
     column = np.zeros(count, np.int64)
     column[chosen.message] = chosen.value
@@ -283,9 +287,9 @@ def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
 
 
 def _alike(data: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> list[Int64]:
-    """Groups equal texts.
+    """Groups equal texts, and returns the indices of each group in ascending order.
 
-    Returns the ascending indices of each group. Raises Malformed for a text too long for a name.
+    Raises Malformed if a text is too long for a name.
     """
     length = end - begin
     if int(length.max()) > _MAX_NAME_BYTES:

@@ -1,7 +1,7 @@
 """Conversion of any tool's trace to Chrome events: slices, instants, counters, flows.
 
-Packets of different writers are not in order, and the description of a track may follow its first event. Therefore
-a first pass collects descriptions and clocks.
+Packets of different writers are not in order, and the description of a track may follow the track's first event.
+Therefore a first pass collects descriptions and clocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
 _CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state is cleared; the packet needs the state
 _PHASES = {BEGIN: "B", END: "E", INSTANT: "i"}
 _LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R": "i"}
-"""Chrome phases that a packet may contain instead of a type. Old phases of instants become instants."""
+"""Chrome phases that a packet may contain instead of a type. Old phases of instants become "i"."""
 
 
 class _Sequence:
@@ -178,7 +178,7 @@ class ToolText:
         )
 
     def _legacy(self, legacy: Any, phase: str) -> str:
-        """Returns additional JSON members for an event recorded in Chrome's format."""
+        """Returns additional JSON members for an event that was recorded in Chrome's format."""
         more = f',"dur":{max(0, legacy.duration_us)}' if phase == "X" else ""
         for field, form in (
             ("unscoped_id", '"id":"{}"'),
@@ -192,7 +192,7 @@ class ToolText:
         return more
 
     def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
-        """Yields counter values attached to an event of another track."""
+        """Yields the counter values that an event contains in addition to its own data."""
         for uuids, values in (
             (event.extra_counter_track_uuids or sequence.extra_counters, event.extra_counter_values),
             (event.extra_double_counter_track_uuids or sequence.extra_doubles, event.extra_double_counter_values),
@@ -206,9 +206,9 @@ class ToolText:
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
-        """Yields the arrow ends at an event. The first event of a flow starts it, later events continue it.
+        """Yields the flow events of a track event.
 
-        A terminating flow id ends the flow.
+        The first event with a flow id starts the flow, and later events continue it. A terminating flow id ends it.
         """
         passing = {*event.flow_ids, *event.old_flow_ids}
         ending = {*event.ending_flow_ids, *event.old_ending_flow_ids}
@@ -224,13 +224,13 @@ class ToolText:
 
 
 def _value(counter: CounterTrack, reported: float, sequence: _Sequence) -> float:
-    """Returns the value of a counter. Incremental counters are summed."""
+    """Returns the value of a counter. For an incremental counter, this is the sum of all changes."""
     if counter.is_incremental and isinstance(reported, int):
         reported = sequence.totals[counter.uuid] = sequence.totals.get(counter.uuid, 0) + reported
     return reported * counter.multiplier
 
 
 def _us(time: int) -> str:
-    """Returns a time as microseconds with three decimals."""
+    """Formats a time as microseconds with three decimals."""
     whole, part = divmod(abs(time), 1000)
     return f"{'-' if time < 0 else ''}{whole}.{part:03d}"

@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?\Z", re.ASCII)
 
 
 class Stages:
-    """Converts a GPU's render stages and counters to events as JSON."""
+    """Converts the render stages and counters of GPUs to events as JSON."""
 
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
@@ -55,7 +55,7 @@ class Stages:
         self._waits = array("Q")  # pairs: an event, and an event that it waited for
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
-        """Adds the event ids of launched work, and the correlations of the launching calls."""
+        """Adds event ids of launched work, and the correlation id of the launching call for each."""
         self._calls[0].extend(event_ids)
         self._calls[1].extend(correlations)
 
@@ -136,7 +136,7 @@ class Stages:
     def _lane(self, device: int, queue: int, interned: Interned) -> int:
         """Returns the thread number of a queue.
 
-        PyTorch 2.14 uses the same number for equally named queues of two devices.
+        In PyTorch 2.14, queues of two devices have the same number if they have the same name.
         """
         lane = self._lanes.get((device, queue))
         if lane is None:
@@ -146,7 +146,7 @@ class Stages:
         return lane[0]
 
     def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
-        """Returns three facts about a kind of work: JSON that its events share, lane, and whether it is a host node
+        """Returns, for a kind of work, the JSON that all its events share, the lane, and whether it is a host node
         of a graph.
         """
         stage, name, kernel, device, queue = key
@@ -158,7 +158,7 @@ class Stages:
         return made
 
     def _named_lane(self, args: str, lane: int) -> str:
-        """Sets ``stream`` to the lane for work on a user-named lane, as in PyTorch's JSON."""
+        """Sets ``stream`` to the lane if the user named the lane, as in PyTorch's JSON."""
         stated = _STREAM.search(args)
         if stated is None or int(stated[1]) == lane:
             return args
@@ -182,7 +182,7 @@ class Stages:
         return known
 
     def _correlations(self) -> dict[int, int]:
-        """Returns event id -> correlation of its launch. Calls precede device work in the file."""
+        """Returns the correlation id of each launch by event id. In the file, calls precede device work."""
         events, correlations = self._calls
         if len(self._correlation) < len(events) and self._noted < len(events):
             new = slice(self._noted, None)
@@ -192,7 +192,7 @@ class Stages:
 
 
 class _Extras(dict[bytes, str]):
-    """Maps the extra data of a stage (undecoded) to a member of a JSON object. "" if it is redundant."""
+    """Maps the undecoded extra data of a stage to a member of a JSON object, or to "" if the data is redundant."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class _Extras(dict[bytes, str]):
 
 
 def _json_value(value: str) -> str:
-    """Returns a text as JSON. Numbers, and the lists and objects of collectives, are not quoted."""
+    """Returns a text as JSON. Numbers, and the lists and objects of collectives, get no quotes."""
     if _NUMBER.match(value):
         return value
     if value[:1] in ("[", "{"):

@@ -1,6 +1,6 @@
 """Interned names, categories and annotations, as JSON text.
 
-An interned id is local to a packet sequence (one writer). It is valid until the sequence clears its state.
+An interned id belongs to one packet sequence (one writer). It is valid until the sequence clears its state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
 
 
 def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
-    """Returns ``value``. Short values are cached in ``known``, which is cleared when full."""
+    """Returns ``value``, and caches it in ``known`` unless ``raw`` is long. A full cache is emptied first."""
     if len(raw) > _MAX_CACHED_BYTES:
         return value
     if len(known) >= _MAX_CACHED:
@@ -35,7 +35,7 @@ def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
 
 
 def clean_text(raw: bytes, log: IssueLog) -> str:
-    """Decodes a text of the trace. Logs invalid UTF-8 and shortened texts."""
+    """Decodes a text of the trace. Logs invalid UTF-8, and texts that had to be shortened."""
     if len(raw) > MAX_TEXT_BYTES:
         log.add("long_text", "repaired", text=f"texts longer than {MAX_TEXT_BYTES:,} bytes were shortened")
         return raw[:MAX_TEXT_BYTES].decode(errors="replace")
@@ -47,7 +47,6 @@ def clean_text(raw: bytes, log: IssueLog) -> str:
 
 
 def text_json(text: str) -> str:
-    """Returns a text as JSON."""
     return msgspec.json.encode(text).decode()
 
 
@@ -69,7 +68,6 @@ class Interned:
         self._log = log
 
     def add(self, data: Any) -> None:
-        """Adds a message with interned data."""
         self.launches.clear()
         self.stages.clear()
         for kept, messages in (
@@ -87,12 +85,13 @@ class Interned:
 
 
 def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
-    """Returns counter id -> name for the counters in a descriptor."""
+    """Returns counter names by counter id, for the counters in a descriptor."""
     return {spec.counter_id: clean_text(spec.name, log) for spec in descriptor.specs}
 
 
 class Annotations(dict[bytes, str]):
-    """Maps undecoded annotations to members ``"name":value`` of a JSON object. "" = skip.
+    """Maps undecoded annotations to members ``"name":value`` of a JSON object, or to "" if the annotation is
+    skipped.
 
     Each distinct annotation is decoded once.
     """
@@ -106,13 +105,11 @@ class Annotations(dict[bytes, str]):
         self._quoted: dict[bytes, str] = {}
 
     def name(self, names: dict[int, str]) -> None:
-        """Adds interned names."""
         if names:
             self._names |= names
             self.clear()
 
     def value(self, strings: dict[int, str]) -> None:
-        """Adds interned string values."""
         if strings:
             self._strings |= strings
             self.clear()
@@ -131,9 +128,9 @@ class Annotations(dict[bytes, str]):
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
     def _small_integer(self, raw: bytes) -> str:
-        """Decodes a small integer, or returns "" for other annotations.
+        """Decodes an annotation whose value is a small integer, or returns "" for other annotations.
 
-        This bypasses the protobuf runtime and the cache, because such values differ in every event.
+        This bypasses the protobuf runtime and the cache, because such values differ from event to event.
         """
         if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
             return ""
@@ -211,5 +208,5 @@ class Annotations(dict[bytes, str]):
 
 
 def float_json(value: float) -> str:
-    """Returns a float as JSON. NaN and infinity become text, as in PyTorch."""
+    """Returns a float as JSON. NaN and infinity become texts, as in PyTorch."""
     return repr(value) if value - value == 0 else f'"{value}"'

@@ -1,7 +1,7 @@
 """Packets from bytes, in bounded batches.
 
-A trace is a sequence of packets without gaps, each preceded by its length. A packet that cannot be decoded is
-skipped. If a length is damaged, the next packet cannot be found, so the rest of the file is skipped.
+A trace is a sequence of packets without gaps. Each packet is preceded by its length. A packet that cannot be
+decoded is skipped. If a length is damaged, the next packet cannot be found, so the rest of the file is skipped.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a
 _MAX_VARINT = 10
 _EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")  # empty packets; a small file may contain millions
 _MIN_PARTIAL_BYTES = 4096
-"""Minimum size of an incomplete first packet.
+"""Minimum size of an incomplete first packet in a file of which only the first bytes are known.
 
-The packet may be longer than the bytes examined, but no text starts like this.
+No text file starts like such a packet.
 """
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 
 
 class Packets:
-    """Packets of a stream, in batches of about ``chunk_bytes``. Can be iterated once."""
+    """Packets of a stream, in batches of about ``chunk_bytes``. They can be iterated once."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
         self.complete = True  # whether the file ends after a complete packet
@@ -52,7 +52,8 @@ class Packets:
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: bytes of complete packets, their end offsets, and the offset in the file.
+        """Yields undecoded packets: bytes of complete packets, the end offset of each, and the offset of these
+        bytes in the file.
 
         Empty packets are skipped.
         """
@@ -105,7 +106,7 @@ class Packets:
         return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
-        """Decodes packets, including those in compressed bundles."""
+        """Decodes packets, including packets in compressed bundles."""
         packets = self._parsed(text, offset)
         return self._unbundled(packets) if _BUNDLE in text else packets
 
@@ -126,10 +127,11 @@ class Packets:
 
 
 def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
-    """Finds the complete packets.
+    """Finds the complete packets. Appends the end of each packet to ``ends``, and removes empty packets from
+    ``data``.
 
-    Returns their end, the number of bytes needed for the next packet (0 = unknown), and whether the next packet is
-    valid. Appends the end of each packet to ``ends``. Empty packets are removed from ``data``.
+    Returns the end of the last packet, the number of bytes needed for the next packet (0 = unknown), and whether
+    the next packet is valid.
     """
     empty: list[tuple[int, int]] = []
     end, next_bytes, intact = _scanned(data, ends, empty)
@@ -143,7 +145,7 @@ def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
     """Does the same as ``_complete_packets``, but leaves ``data`` unchanged.
 
-    Appends runs of empty packets to ``empty``.
+    Appends the ranges of empty packets to ``empty``.
     """
     removed = 0
     position, size = 0, len(data)
@@ -177,7 +179,10 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
 
 
 def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Returns a number and its end. Raises IndexError at the end of the data, and ValueError if it is too long."""
+    """Returns a number, and the index after it.
+
+    Raises IndexError at the end of the data, and ValueError if the number is too long.
+    """
     value = 0
     for shift in _LENGTH_SHIFTS:
         byte = data[position]

@@ -34,27 +34,22 @@ class OfTorch(Reader[RawTrace], Protocol):
     """The reader of PyTorch's JSON, which also accepts columns."""
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty ``Reading``, to which the caller adds events."""
+        """Returns an empty ``Reading``. The caller adds the events."""
         ...
 
 
 class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads packets as JSON. ``of_torch`` reads PyTorch's events, ``of_tools`` those of other tools."""
+    """Reads packets as JSON. ``of_torch`` reads events of PyTorch, ``of_tools`` those of other tools."""
 
     def __init__(self, of_torch: OfTorch, of_tools: Reader[RawTrace]) -> None:
         self._of_torch = of_torch
         self._of_tools = of_tools
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         text = {name: FileSize(TEXT * size.text_bytes(PACKED)) for name, size in sizes.items()}
         return self._of_torch.peak_memory_bytes(text)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Reads the file, or a time window of it.
-
-        Raises UnreadableTrace, StorageError, and any error from ``progress``.
-        """
         from tb_plugin.formats.perfetto.translate import Translated
         from tb_plugin.formats.perfetto.wire import Malformed
 
@@ -71,17 +66,13 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns, recorder=recorder)
 
     def _columns(self, translated: Translated, options: ReadOptions) -> RawTrace:
-        """Returns a whole PyTorch trace. Raises Malformed if it differs from PyTorch's layout."""
+        """Returns a whole PyTorch trace. Raises Malformed if the trace does not have PyTorch's layout."""
         reading = self._of_torch.reading(options)
         translated.take_columns(reading)
         trace = reading.finish(translated, translated)
         return replace(trace, report=_report(trace.report, translated), recorder=PYTORCH_PACKETS)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns time bounds, steps and device work without loading the file.
-
-        Raises any error that ``read`` raises.
-        """
         from tb_plugin.formats.perfetto.translate import Translated
 
         translated = Translated(source, options.chunk_bytes, progress)
@@ -92,13 +83,12 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         return able.survey(translated, options, translated.report_progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of JSON can be read with ``memory_bytes`` of memory."""
         able = as_windowed_reader(self._of_torch)
         return memory_bytes if able is None else able.room_bytes(memory_bytes)
 
 
 def _report(report: ReadReport, translated: Translated) -> ReadReport:
-    """Adds the issues of the packets to the JSON reader's report. Offsets are those of the packets."""
+    """Adds the problems found in packets to the JSON reader's report. Byte offsets refer to the packets."""
     ours = translated.log.issues()
     lost = sum(issue.count for issue in ours if issue.outcome == "dropped")
     issues = (*(replace(issue, first_offset=None) for issue in report.issues), *ours)

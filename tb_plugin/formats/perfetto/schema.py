@@ -1,8 +1,8 @@
 """Protobuf classes for part of Perfetto's public schema.
 
-The classes are built at run time, so no code is generated. The runtime skips undeclared fields without decoding
-them. Texts are bytes, because they may be invalid UTF-8. Annotations are kept as bytes as well: most of them
-repeat, and interned.py decodes each distinct one once.
+The classes are built at run time, so no code is generated. The protobuf runtime skips undeclared fields without
+decoding them. Texts are bytes, because they may be invalid UTF-8. Annotations are bytes as well, because most of
+them repeat, and interned.py decodes each distinct annotation once.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ _SCHEMA = {
     "Thread": "1 pid int32; 2 tid int64; 5 name bytes",
     "Counter": "1 type uint32; 3 unit uint32; 6 unit_name bytes; 4 unit_multiplier int64; 5 is_incremental bool",
 }  # fmt: skip
-"""Fields as "number name type"; an asterisk marks a list. Numbers and types are Perfetto's; some names differ."""
+"""Fields as "number name type"; an asterisk marks a list.
+
+Numbers and types are those of Perfetto; some names differ.
+"""
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4  # types of track events
 

@@ -1,4 +1,4 @@
-"""Counts of packets that are not displayed."""
+"""Number of packets that are not displayed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ class Unshown:
         self._kinds: Counter[str] = Counter()
 
     def add(self, packet: Any) -> None:
-        """Counts a packet by its first unread field. Packets that only describe the recording are not counted."""
+        """Counts a packet under the name of its first unread field.
+
+        Packets that only describe the recording are ignored.
+        """
         fields = {field.field_number for field in UnknownFieldSet(packet)} - _COMMON_FIELDS
         shown = [field for field in sorted(fields) if field not in _RECORDING_FIELDS]
         if shown:
             self._kinds[_KINDS.get(shown[0], f"packets of kind {shown[0]}")] += 1
 
     def report(self) -> None:
-        """Logs the counts. Call it once."""
+        """Logs how many packets are not displayed. Call it once."""
         for kind, count in self._kinds.items():
             self._log.add("not_shown", "note", count=count, text=f"{kind} are not shown")

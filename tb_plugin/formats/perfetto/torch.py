@@ -1,6 +1,6 @@
 """Conversion of PyTorch's packets to the events of its Chrome JSON.
 
-They are written by cupti_monitor (PyTorch 2.14) and Cuspy (2.15).
+PyTorch 2.14 (cupti_monitor) and 2.15 (Cuspy) write such packets.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MINUS_ONE = str(2**31 - 1)  # written by PyTorch for process or stream -1
 def base_time(packets: list[Any]) -> int | None:
     """Returns the base time of PyTorch's JSON, or None for a trace of another tool.
 
-    PyTorch writes it in the first packets, as equal values of two clocks. On a real machine, these clocks are never
-    equal.
+    PyTorch writes the base time in the first packets, as equal values of two clocks. On a real machine, these
+    clocks are never equal.
     """
     if not packets or not packets[0].HasField("clock_snapshot"):
         return None
@@ -119,12 +119,12 @@ class TorchText:
         return self.interned.annotations
 
     def body(self, start: int, description: _Description, raw: list[bytes]) -> str:
-        """Returns the event of a begin as JSON, without phase and duration."""
+        """Returns a begin event as JSON, without phase and duration."""
         args = ",".join(filter(None, map(self.annotations.__getitem__, raw)))
         return f'"ts":{start - self._base}e-3,{description.head}{args}}}'
 
     def place(self, uuid: int) -> tuple[str, str]:
-        """Returns process and thread of a track as JSON."""
+        """Returns the process and thread of a track as JSON."""
         return _place(self._tracks[uuid])
 
     def finish(self) -> Iterator[str]:
@@ -159,7 +159,7 @@ class TorchText:
     def _learn(self, ahead: bytes) -> _Description:
         """Decodes the bytes before the annotations.
 
-        They may be incomplete, because a number can look like an annotation's tag.
+        The bytes may be incomplete, because a number can look like the tag of an annotation.
         """
         try:
             event = TrackEvent.FromString(ahead)
@@ -168,7 +168,7 @@ class TorchText:
         return remember(self._descriptions, ahead, self._describe(event))
 
     def name_and_annotations(self, raw: bytes) -> tuple[_Description, list[bytes]]:
-        """Decodes a track event. Returns its description and its undecoded annotations."""
+        """Decodes a track event. Returns the event's description and its undecoded annotations."""
         try:
             event = TrackEvent.FromString(raw)
         except DecodeError:
@@ -188,7 +188,7 @@ class TorchText:
         return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:
-        """Stores the device work that a call launched, because some work has no correlation id."""
+        """Stores which device work a call launched, because some work has no correlation id."""
         try:
             event_ids = Launched.FromString(raw).event_ids
         except DecodeError:

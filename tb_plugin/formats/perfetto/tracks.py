@@ -18,8 +18,9 @@ _BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")
 _NOWHERE = "(no process)"
 
 
-class Track(msgspec.Struct, frozen=True):
-    """Process and thread of a track. Both ids are JSON."""
+@dataclass(frozen=True)
+class Track:
+    """Process and thread of a track. Both ids are JSON texts."""
 
     pid: str
     tid: str
@@ -46,7 +47,7 @@ class Tracks:
         self._tracks: dict[int, Track] = {}
 
     def add(self, descriptor: Any) -> None:
-        """Adds a track description. It replaces an earlier one."""
+        """Adds a track description. A later description of the same track replaces an earlier one."""
         self._descriptors[descriptor.uuid] = descriptor
 
     def __getitem__(self, uuid: int) -> Track:
@@ -63,7 +64,7 @@ class Tracks:
         return known
 
     def names(self) -> Iterator[tuple[str, Track, str]]:
-        """Yields events that name processes and threads: event name, track and name."""
+        """Yields the names of processes and threads. Each item consists of event name, track and name."""
         for uuid, descriptor in self._descriptors.items():
             if descriptor.HasField("counter"):
                 continue
@@ -97,9 +98,10 @@ class Tracks:
         )
 
     def _thread_of(self, descriptor: Any) -> str:
-        """Returns the thread of a counter, or "".
+        """Returns the thread id of a counter, or "".
 
-        It is appended to the name, because Chrome's counters have only a process.
+        The thread id becomes part of the counter's name, because counters in Chrome's JSON belong only to a
+        process.
         """
         parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
         return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
@@ -122,5 +124,5 @@ class Tracks:
 
 
 def name_event(event: str, pid: str, tid: str, name: str) -> str:
-    """Returns the event that names a process or thread, as JSON."""
+    """Returns the event with the name of a process or thread, as JSON."""
     return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{text_json(name)}}}}}'

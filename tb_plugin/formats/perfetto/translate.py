@@ -30,7 +30,7 @@ _FIRST_PASS_SHARE = 0.2  # share of the first pass in the progress
 
 
 class Translated:
-    """A source with one JSON file. Its counts are complete after the read."""
+    """A source that contains one JSON file. Its numbers of bytes and events are complete after the read."""
 
     def __init__(self, source: Source, chunk_bytes: int, progress: Progress) -> None:
         self.log = IssueLog()
@@ -49,7 +49,6 @@ class Translated:
 
     @property
     def is_of_torch(self) -> bool:
-        """Returns True for traces of PyTorch."""
         return isinstance(self._text, TorchText)
 
     @property
@@ -58,7 +57,10 @@ class Translated:
         return self._text.root()
 
     def take_columns(self, reading: Reading) -> None:
-        """Passes a PyTorch trace to ``reading`` as columns. Raises Malformed if it differs from PyTorch's layout."""
+        """Passes a PyTorch trace to ``reading`` as columns.
+
+        Raises Malformed if the trace does not have PyTorch's layout.
+        """
         with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
             columns = TorchColumns(self.metadata[BASE], reading, self.log)
             for text, ends, offset in packets.texts():
@@ -70,11 +72,13 @@ class Translated:
 
     @property
     def base_ns(self) -> int | None:
-        """Returns time 0 of the trace in nanoseconds since 1970. None if unknown, or if the JSON contains it."""
+        """Returns time 0 of the trace in nanoseconds since 1970.
+
+        Returns None if this time is unknown, or if the JSON contains it.
+        """
         return self._text.base_ns if isinstance(self._text, ToolText) else None
 
     def names(self) -> Sequence[str]:
-        """Returns the file's name."""
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
@@ -86,7 +90,7 @@ class Translated:
         return 1
 
     def report_progress(self, state: ReadState) -> None:
-        """Forwards the progress of the JSON reader, with the fraction of packets read."""
+        """Forwards the progress of the JSON reader. The fraction refers to the bytes of packets."""
         self._state = state
         self._progress(replace(state, fraction=self._fraction))
 
@@ -103,7 +107,8 @@ class Translated:
     def _converter(self) -> TorchText | ToolText:
         """Returns the converter for this trace.
 
-        Raises UnreadableTrace without packets, StorageError, and any progress error.
+        Raises StorageError, any error that the progress callback raises, and, if there are no packets,
+        UnreadableTrace.
         """
         with self._opened(IssueLog()) as (stream, packets):
             batches = packets.batches()
@@ -134,7 +139,7 @@ class Translated:
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
                         raise UnreadableTrace(
-                            f"The events take over {BOMB_RATIO} times the file size, which is impossible for a trace.",
+                            f"The events are over {BOMB_RATIO} times as large as the file, which is impossible for a trace.",
                             do="Record a new trace.",
                         )
             last = separator + ",\n".join(text.finish())

@@ -1,6 +1,6 @@
 """Vectorised decoding of protobuf fields.
 
-Each numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, so an object per
+Each numpy step decodes the k-th field of all messages. A trace has millions of messages, so a Python object per
 message and field would be too slow.
 """
 
@@ -40,7 +40,7 @@ class Fields(msgspec.Struct, frozen=True, eq=False):
 
 
 def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
-    """Decodes the fields of messages in ``data``. Raises Malformed."""
+    """Decodes the fields of the messages in ``data``. Raises Malformed."""
     found: list[tuple[Int64, ...]] = []
     message = np.flatnonzero(begin < end)
     at, last = begin[message], end[message]
@@ -72,12 +72,15 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
 
 
 def content_start(data: UInt8, at: Int64) -> Int64:
-    """Returns the start of the content of byte fields. ``at``: offsets of their one-byte tags."""
+    """Returns the offset at which the content of each byte field starts.
+
+    ``at`` contains the offsets of the one-byte tags.
+    """
     return _varints(data, at + 1)[1]
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
-    """Returns the numbers at the given offsets, and their ends."""
+    """Returns the numbers at the given offsets, and the offset after each."""
     byte = data[at]
     value = (byte & 127).astype(np.int64)
     after = at + 1

@@ -1,4 +1,4 @@
-"""Stack file names: candidates, and units of their values."""
+"""Stack file names: candidates, and units of the values in a file."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 def candidate_of(path: str) -> Candidate | None:
     """Returns an uncertain candidate, or None for other extensions.
 
-    A .txt file without a stack-related word in its name is quiet: if it is not a stack file, it is not listed as
-    skipped.
+    A .txt file without a stack-related word in its name is not listed as skipped if it is not a stack file.
     """
     name = PurePosixPath(path).name
     match = _NAME.match(name)
@@ -46,7 +45,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def counted_by(name: str) -> tuple[Counted, str, int]:
-    """Returns unit, title and scale of the values in a folded file, based on its name."""
+    """Returns unit, title and scale of the values in a folded file, based on the file name."""
     if found := _PAGE_EXPORT.search(name):
         return "ns", f"{found['weight'].capitalize()} time", 1
     if found := _METRIC.search(name):

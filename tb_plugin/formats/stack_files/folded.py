@@ -1,6 +1,6 @@
 """Folded stacks: lines of ``outermost;...;innermost value``.
 
-The last space separates stack and value. Equal stacks are summed.
+The last space of a line separates stack and value. The values of equal stacks are added.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _EXAMINED_LINES = 50  # maximum number of lines to examine
 _BATCH = 8 * 1024 * 1024
 
 
-class Folded(msgspec.Struct, frozen=True, eq=False):
-    """Distinct stacks as text, and their values. ``lines``: number of lines with a stack."""
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """Distinct stacks as text, and the value of each. ``lines`` is the number of lines with a stack."""
 
     stacks: pa.Array
     values: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -34,9 +35,9 @@ class Folded(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_folded(head: bytes) -> bool:
-    """Returns True if most lines end in a number, and at least one of these has several frames.
+    """Returns True if most lines end in a number, and at least one of these lines has several frames.
 
-    A few other lines are allowed; they are skipped and logged when the file is read.
+    All other lines are skipped and logged when the file is read.
     """
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
@@ -48,7 +49,7 @@ def is_folded(head: bytes) -> bool:
 
 
 def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
-    """Reads all stacks. Other lines are skipped and logged."""
+    """Reads all stacks. Lines without a stack are skipped and logged."""
     lines = _Lines(log)
     rest = head
     while True:
@@ -131,7 +132,7 @@ class _Lines:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Sums the values of equal stacks. Stacks are in order of first appearance."""
+    """Adds the values of equal stacks. Stacks are in order of first appearance."""
     table = pa.concat_tables(tables)
     # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()

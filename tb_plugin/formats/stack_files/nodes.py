@@ -1,6 +1,6 @@
-"""Stacks by CUDA graph node, as ``torch.cuda`` dumps them.
+"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes.
 
-The file is an object that maps decimal node ids to multi-line texts.
+The file is an object that maps decimal node ids to texts of several lines.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ _LOOKS = re.compile(
 )
 
 
-class Nodes(msgspec.Struct, frozen=True, eq=False):
-    """The calls that launched nodes. The value of a call is the number of nodes launched directly in it."""
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Calls in the stacks of graph nodes.
+
+    The value of a call is the number of nodes that this call launched directly.
+    """
 
     names: pa.Array
     places: Places
@@ -44,11 +48,13 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UnreadableTrace("The node stacks are truncated or damaged.", do="Dump them again.") from error
+        raise UnreadableTrace(
+            "The node stacks are truncated or damaged.", do="Write the stacks to a file again."
+        ) from error
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are not a node and its stack were skipped"
+        text = "entries that do not contain a node id and a stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)
@@ -64,7 +70,7 @@ def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tup
     """Returns the stack of each node, and the number of invalid entries.
 
     ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
-    string id of a text. Calls are formatted as in traces: ``file(line): function``.
+    string id of a text. In the result, calls have the form used in traces: ``file(line): function``.
     """
     calls: dict[tuple[int, str], int] = {}  # key: index of the calling call, and the line
     known: dict[str, int] = {}

@@ -31,7 +31,7 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""Substitutions that restore names as in traces.
+"""Substitutions that give frames the same names as in traces.
 
 They remove object addresses, and restore the spaces that export_stacks replaced by underscores.
 """
@@ -44,11 +44,9 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
-        """Reads the file. Raises UnreadableTrace, StorageError, and any error from ``progress``."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             profile = _read(source.names()[0], stream, options.chunk_bytes, log)
@@ -76,7 +74,7 @@ def _all(head: bytes, stream: TextStream) -> bytes:
 def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
-        raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
+        raise UnreadableTrace("The file contains no stacks.", do="Write the stacks to a file again.")
     profile = _profile(found.names, found.places, ("",), found.node_count, "nodes", "Graph nodes", stream, log, True)
     return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
@@ -115,7 +113,7 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     if counted == "value" and pc.all(pc.match_substring_regex(outermost, _MEMORY)).as_py():
         counted, what = "bytes", "Bytes"
     if scale * found.total > MOST_IN_ALL:
-        raise UnreadableTrace("The sum of the numbers is impossibly large.", do=_NO_STACKS)
+        raise UnreadableTrace("The sum of all values is impossibly large.", do=_NO_STACKS)
     places = places_of_stacks(frame, first, np.zeros(len(first) - 1, np.int64), found.values * scale)
     return _profile(names, places, ("",), found.lines, counted, what, stream, log, True)
 

@@ -1,4 +1,4 @@
-"""speedscope's JSON: sampled and evented profiles, one thread each."""
+"""speedscope's JSON: sampled and evented profiles. Each profile becomes a thread."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
 }
 _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
-_DEEP = f"frames deeper than {MAX_DEPTH:,} are attributed to their parent"
-_IMPOSSIBLE = "times more than a year from the others, and samples longer than a year, were skipped"
+_DEEP = f"frames nested more than {MAX_DEPTH:,} levels deep are attributed to the frame at that level"
+_IMPOSSIBLE = "times more than a year from the median, and samples longer than a year, were skipped"
 _JSON = json.JSONDecoder()
 
 
@@ -68,8 +68,12 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-class Profiles(msgspec.Struct, frozen=True, eq=False):
-    """The merged stacks of all profiles. ``event_count``: samples and events in the file, including skipped ones."""
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """The merged stacks of all profiles.
+
+    ``event_count`` is the number of samples and events in the file, including skipped ones.
+    """
 
     names: pa.Array
     places: Places
@@ -81,7 +85,7 @@ class Profiles(msgspec.Struct, frozen=True, eq=False):
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
-    """Reads all profiles of a document. Raises UnreadableTrace if it contains none."""
+    """Reads all profiles of a document. Raises UnreadableTrace if the document contains no profiles."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
@@ -98,7 +102,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
-            text = f"profiles with a different unit than the first one ({next(iter(units))}) were skipped"
+            text = f"profiles whose unit is not that of the first profile ({next(iter(units))}) were skipped"
             log.add("several_units", "dropped", text=text)
             continue
         units[counted] = what
@@ -106,7 +110,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         places.append(read(profile, scale, len(names), len(places), log))
         total += float(places[-1].own.sum(dtype=np.float64))
         if total > MOST_IN_ALL:
-            raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
+            raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
     return Profiles(
@@ -117,7 +121,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
     """Returns frames, profiles, and whether the document is complete.
 
-    From a damaged one, reads the part before the damage.
+    In a damaged document, only the part before the damage is read.
     """
     try:
         root = msgspec.json.decode(data)
@@ -131,12 +135,12 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
     frames = shared.get("frames") if isinstance(shared, dict) else None
     profiles = root.get("profiles") if isinstance(root, dict) else None
     if not isinstance(frames, list) or not isinstance(profiles, list):
-        raise UnreadableTrace("The file contains no speedscope frames and profiles.", do="Export it again.")
+        raise UnreadableTrace("The file lacks the list of speedscope frames or profiles.", do="Export it again.")
     return frames, profiles, True
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the offset after them."""
+    """Returns the readable objects of a list, and the offset after the last of them."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -167,12 +171,12 @@ def _converted(raw: Any, log: IssueLog) -> _Profile | None:
     try:
         return msgspec.convert(raw, _Profile)
     except msgspec.ValidationError as error:
-        log.add("bad_profile", "dropped", example=str(error), text="profiles in another format were skipped")
+        log.add("bad_profile", "dropped", example=str(error), text="profiles in an invalid format were skipped")
         return None
 
 
 def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns the stacks of a sampled profile. Without weights, each sample has weight 1."""
+    """Returns the stacks of a sampled profile. If the file contains no weights, each sample has weight 1."""
     length = np.fromiter(map(len, profile.samples), np.int64, len(profile.samples))
     total = int(length.sum())
     frame = np.fromiter(map(_small, chain.from_iterable(profile.samples)), np.int64, total)
@@ -189,9 +193,9 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
     kept = good & (outside == 0) & (length > 0) & (value >= 0) & ~long
     if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
-        raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
+        raise UnreadableTrace("The sum of all values is impossibly large.", do="Export it again.")
     if not (kept | long).all():
-        text = "samples without valid frames and weights were skipped"
+        text = "samples with an invalid frame or weight were skipped"
         log.add("bad_sample", "dropped", count=int((~kept & ~long).sum()), text=text)
     first = np.concatenate(([0], np.cumsum(length[kept])))
     return places_of_stacks(frame[np.repeat(kept, length)], first, np.full(len(first) - 1, thread), value[kept])
@@ -200,7 +204,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Returns a boolean mask of implausible times, by the same rule as in a trace.
 
-    All False for units other than time.
+    If the unit is not a unit of time, all items are False.
     """
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
@@ -209,14 +213,14 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
 
 
 def _small(number: int) -> int:
-    """Returns an index; -1 = invalid."""
+    """Returns ``number``, or -1 if it is not a valid index."""
     return number if 0 <= number < 2**31 else -1
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
     """Returns the stacks of an evented profile.
 
-    The time between two events is attributed to the innermost open frame.
+    The time between two events is added to the innermost open frame.
     """
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
@@ -251,7 +255,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
             "time_goes_back",
             "repaired",
             count=back,
-            text="events earlier than the previous event were moved to its time",
+            text="events with a time before the previous event were moved to the time of that event",
         )
         at = np.maximum.accumulate(at)
     place = np.arange(len(at))
@@ -259,7 +263,7 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     closed = np.flatnonzero(~opens)
     crossing = frame[closed] != frame[_latest(rows, level, level[closed], closed)]
     if crossing.any():
-        text = "frames closed in the wrong order were ended together with the innermost open frame"
+        text = "frames that were closed in the wrong order end together with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
     own = np.zeros(len(at) + 1, np.int64)  # the last element receives the time without open frames
@@ -273,7 +277,10 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event (of ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
+    """Returns the last opening event at level ``wanted`` up to index ``until``; -1 at level 0.
+
+    ``rows`` contains the indices of opening events.
+    """
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]
@@ -282,7 +289,7 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Returns values times ``scale`` as integers, and a boolean mask of the valid ones."""
+    """Returns values times ``scale`` as integers, and a boolean mask of the valid values."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)

@@ -1,6 +1,6 @@
 """Assembly of snapshots from reader output.
 
-Derives the lifetimes of blocks and segments, sorts the devices, and shifts times to start at 0.
+Derives the lifetimes of blocks and segments, sorts the devices, and makes times start at 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def assemble(raw: RawSnapshot) -> Snapshot:
-    """Returns the snapshot with all blocks and segments of the history and of the final state."""
+    """Returns the snapshot. It has all blocks and segments that are in the history or in the final state."""
     events = raw.events
     order = (
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
@@ -219,10 +219,10 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
 
 
 def _repeats_stacks(raw: RawSnapshot, events: Events, lives: Lives) -> bool:
-    """Returns whether release events carry the stack of the allocation instead of their own.
+    """Returns whether the stack of a release event is the stack of the allocation, not of the release.
 
-    PyTorch records the stack of the release only with ``context="all"``. The answer is yes if every release with a
-    stack has the stack of its recorded allocation.
+    PyTorch records the stack of the release only with ``context="all"``. Returns True if each release event with a
+    stack has the same stack as the recorded allocation of its block.
     """
     recorded = (lives.event != MISSING) & (lives.begin == lives.event)
     whole = np.flatnonzero(recorded & (lives.freed != NEVER) & (lives.freed != MISSING))

@@ -14,8 +14,9 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Final(msgspec.Struct, frozen=True, eq=False):
-    """Blocks in use at the end of the history. ``row`` is the row in the file."""
+@dataclass(frozen=True, eq=False)
+class Final:
+    """Blocks in use at the end of the history. ``row`` is each block's row in the file."""
 
     row: Int64
     address: Int64
@@ -26,7 +27,7 @@ class Lives(msgspec.Struct, frozen=True, eq=False):
     """Lifetimes of a device's blocks, in event numbers (see ``snapshot.table``)."""
 
     event: Int32
-    """Event with the details of the block; -1 = none."""
+    """Event that has the details of the block; -1 = none."""
     final: Int32
     """Row of the block in the final state; -1 if the block is not in it."""
     begin: Int32
@@ -37,10 +38,11 @@ class Lives(msgspec.Struct, frozen=True, eq=False):
     lost: int
 
 
-class _Groups(msgspec.Struct, frozen=True, eq=False):
-    """Groups of events: those of one address up to its next allocation.
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Groups of consecutive events at one address. Each allocation starts a new group.
 
-    All columns but ``what`` have one row per group.
+    All columns except ``what`` have one row per group.
     """
 
     what: npt.NDArray[np.int8]
@@ -52,16 +54,16 @@ class _Groups(msgspec.Struct, frozen=True, eq=False):
     requested: Int32
     completed: Int32
     following: Int32
-    """First event of the next group at this address; NEVER for the last group."""
+    """First event of the next group at the same address; NEVER if there is none."""
 
 
 def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
     """Returns the lifetimes of a device's blocks from its events and its final state (None if unknown).
 
-    The events of one address between two allocations describe one block: its first release request and its first
-    completed release. If no completed release was recorded, the block ends with the request, unless the final state
-    still contains it. A block allocated before the history may have only a completed release. If the history
-    records release requests at all, the request for that block came before the history.
+    The events at one address between two allocations belong to one block. The first release request and the first
+    completed release are used. If no completed release was recorded, the block ends with the request, unless the
+    final state still contains the block. If a block has only a completed release although the history records
+    requests, the request came before the history.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following
@@ -142,9 +144,9 @@ def _take(values: Int32, at: Int32) -> Int32:
 
 
 def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
-    """Returns when the blocks that only the final state contains were allocated and freed.
+    """Returns the events of allocation and release of the blocks that only the final state contains.
 
-    They were allocated before the history, or right after the last recorded block at their address had ended.
+    Such a block was allocated before the history, or right after the end of the last recorded block at its address.
     """
     begin = np.full(len(extra), MISSING, np.int32)
     if final is None or not len(extra):

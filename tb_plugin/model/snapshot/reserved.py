@@ -14,8 +14,9 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 
-class Ranges(msgspec.Struct, frozen=True, eq=False):
-    """Reserved address ranges over time. ``event`` and ``final`` are the rows with their details (-1 = none)."""
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Reserved address ranges over time. ``event`` and ``final`` are the rows that have the details (-1 = none)."""
 
     address: Int64
     size: Int64
@@ -30,8 +31,8 @@ def fixed_ranges(
 ) -> tuple[Ranges, int]:
     """Returns the segments that were allocated as a whole, and the number of inconsistent events.
 
-    Each allocation is matched with the first release before the next allocation at the same address. A segment of
-    the final state without an allocation event existed before the history.
+    Each allocation is matched with the first release before the next allocation at the same address. A final
+    segment that has no allocation event existed before the history.
     """
     rows = np.flatnonzero((action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_FREE))
     order = rows[np.argsort(address[rows], kind="stable")]
@@ -77,8 +78,7 @@ def mapped_ranges(
 ) -> tuple[Ranges, int]:
     """Returns the mapped ranges of expandable segments, and the number of inconsistent events.
 
-    Replays the events backwards from the final state. A Python loop is fast enough, because such events are as rare
-    as driver calls.
+    Replays the events backwards from the final state.
     """
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
@@ -104,7 +104,7 @@ def mapped_ranges(
 
 
 class _Held:
-    """Disjoint address ranges, sorted by start, each with its details."""
+    """Disjoint address ranges, sorted by start. Each range has its details."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -135,7 +135,7 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range. Returns the removed parts with their details."""
+        """Removes a range of addresses. Returns the removed parts with their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

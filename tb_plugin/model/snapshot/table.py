@@ -1,9 +1,8 @@
 """The snapshot model, as returned by a reader and as assembled.
 
-Events are numbered from 0 on each device. The state *after event e* includes that event; -1 is the state before the
-first event. A block or a segment *lives* from ``begin`` to ``end``: it exists after event e if ``begin <= e <
-end``. Blocks and segments that existed before the first event have ``begin`` -1. Those that still exist after the
-last one have ``end`` ``NEVER``.
+The events of each device are numbered from 0. The state *after event e* includes the effect of that event. State -1
+is the state before the first event. A block or segment exists after event e if ``begin <= e < end``. If it existed
+before the first event, ``begin`` is -1. If it still exists after the last event, ``end`` is ``NEVER``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ HOST = -1
 
 
 class Action(IntEnum):
-    """Actions of the allocator. The names are PyTorch's, in upper case."""
+    """Actions of the allocator, with PyTorch's names in upper case."""
 
     ALLOC = 0
     FREE_REQUESTED = 1
@@ -54,7 +53,7 @@ class State(IntEnum):
 
     INACTIVE = 0
     PENDING = 1
-    """Its release was requested, but a stream may still use it."""
+    """The release was requested, but a stream may still use the block."""
     ALLOCATED = 2
 
 
@@ -69,16 +68,16 @@ class Events(msgspec.Struct, frozen=True, eq=False):
     stream: Int16 = no_rows(np.int16)
     """Index into ``Snapshot.streams``."""
     time_ns: Int64 = no_rows(np.int64)
-    """Nanoseconds, since 1970 in a RawSnapshot and since ``origin_ns`` in a Snapshot."""
+    """Time in nanoseconds: since 1970 in a RawSnapshot, since ``origin_ns`` in a Snapshot."""
     stack: Int32 = no_rows(np.int32)
     pool: Int16 = no_rows(np.int16)
     """Index into ``Snapshot.pools``."""
     context: Int32 = no_rows(np.int32)
-    """String id of the compiled region that was running."""
+    """String id of the compiled region in which the event happened."""
     metadata: Int32 = no_rows(np.int32)
     """String id of metadata set by the user."""
     category: Int32 = no_rows(np.int32)
-    """String id of the category; only synthetic snapshots have one."""
+    """String id of the category. Only synthetic snapshots have categories."""
 
 
 class FinalSegments(msgspec.Struct, frozen=True, eq=False):
@@ -144,20 +143,21 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     pools: tuple[tuple[int, int], ...]
     """Ids of memory pools; (0, 0) is the shared pool."""
     devices: int
-    """Number of device histories in the file, including empty ones."""
+    """Number of device histories in the file. Empty histories are included."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
     device_type: int = MISSING
     """c10 DeviceType of the devices, as in MemoryEvents; -1 if not reported."""
     overflowed: tuple[int, ...] = ()
-    """Devices whose history was truncated because the recorder's buffer was full."""
+    """Devices whose history is incomplete because the recorder's buffer was full."""
     max_entries: int | None = None
     """Maximum number of events that the recorder keeps; None if not reported."""
 
 
-class Blocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks, sorted by device and first event. Blocks from before the history come first."""
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Memory blocks, sorted by device and first event. Blocks that existed before the history come first."""
 
     device: Int16
     address: Int64
@@ -169,13 +169,13 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
     stack: Int32
     """Stack of the allocation.
 
-    For blocks from before the history it comes from the final state or the release event.
+    If the block existed before the history, the stack is from the final state or from the release event.
     """
     begin: Int32
     freed: Int32
     """Event that requested the release."""
     end: Int32
-    """Event after which the memory could be reused."""
+    """Event after which the block's memory could be reused."""
     category: Int32
     context: Int32
     metadata: Int32
@@ -202,19 +202,23 @@ class Oddities(msgspec.Struct, frozen=True):
     unmatched_releases: int = 0
     """Releases of an address that was not allocated."""
     unreleased_reuse: int = 0
-    """Blocks without a recorded release whose address was allocated again. They end at that allocation."""
+    """Blocks without a recorded release whose address was allocated again. Such a block ends at the new allocation."""
     lost_blocks: int = 0
-    """Blocks without a recorded release that are missing from the final state."""
+    """Blocks that have no recorded release and are missing from the final state."""
     unmatched_segments: int = 0
     """Segments whose allocation or release contradicts other events."""
 
 
-class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """An allocator snapshot, ready for analysis."""
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An allocator snapshot after assembly."""
 
     events: Events
     first: Int64
-    """Index of each device's first event, followed by the number of events. Devices as in ``device_ids``."""
+    """Index of each device's first event, in the order of ``device_ids``.
+
+    The last entry is the number of all events.
+    """
     blocks: Blocks
     segments: Segments
     stacks: Stacks
@@ -223,15 +227,15 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     streams: tuple[int, ...]
     pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
-    """Devices with any data; ``HOST`` comes last."""
+    """Devices that have any data. ``HOST`` comes last."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
     device_type: int
     has_history: bool
-    """Whether any device has allocator events. Snapshot and annotation marks alone do not count."""
+    """Whether any device has allocator events. Events that only mark a snapshot or an annotation do not count."""
     origin_ns: int
-    """Time 0 in nanoseconds since 1970; 0 if no event has a time."""
+    """Time 0 of the snapshot, in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
     """One entry per device, in the order of ``device_ids``."""

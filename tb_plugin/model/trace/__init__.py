@@ -1,4 +1,4 @@
 """The trace model: columns, strings, nesting, steps.
 
-It does not depend on file formats, vendors or views.
+This package does not depend on file formats, vendors or views.
 """

@@ -1,6 +1,6 @@
 """Assembly of the trace model from reader output.
 
-Sorts rows, removes impossible times, nests and links rows, and finds the steps.
+Sorts the rows, removes impossible times, computes nesting and links, and finds the steps.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """Returns the model of a raw trace. Times become relative to the first remaining event.
+    """Returns the model of a raw trace. Times become relative to the first event that has a plausible time.
 
-    Takes n log n time in the number of rows. The function is long because most of it lists columns in the order
-    they are computed.
+    The function is long because it computes most columns in order of their dependencies.
     """
     merged = separate_processes(raw)
     raw = merged.raw
@@ -221,10 +220,10 @@ def _moved(section: Section, position: Int32) -> Section:
 
 
 def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
-    """Returns parents and self times of operators, modules and runtime calls, for all rows.
+    """Returns the parents and self times of operators, modules and runtime calls, as columns for all rows.
 
-    If a row extends beyond the opened window, its self time includes only time inside the window: child events
-    outside were not read.
+    If a row extends beyond the opened window, its self time includes only time inside the window, because child
+    events outside were not read.
     """
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
@@ -285,10 +284,10 @@ def _python(rows: Rows, nests: Nests) -> Int32:
 
 
 def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
-    """Returns which rows are communication. Kernels launched by a collective operator always are.
+    """Returns which rows are communication. This includes all kernels that a collective operator launched.
 
-    Without a recorded launch, the external id of a kernel may also refer to an annotation such as
-    ``nccl:all_reduce``.
+    If a kernel has no recorded launch, its external id may refer to an annotation such as ``nccl:all_reduce``
+    instead of an operator.
     """
     collective = known.copy()
     kernels = rows.of(EventKind.KERNEL)
@@ -337,17 +336,20 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
     return forward
 
 
-class _Drawn(msgspec.Struct, frozen=True, eq=False):
-    """Drawing depth of each row on its track, and which host rows partially overlap another."""
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Vertical position of each row on its track, and which host rows partially overlap another row."""
 
     depth: npt.NDArray[np.int16]
     overlaps: Bool
 
 
 def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
-    """Stacks the rows of each timeline group separately: host ranges, Python calls, device work and others.
+    """Returns the vertical position of each row. Host ranges, Python calls, device work and other rows are stacked
+    separately.
 
-    Kernels of one stream may overlap by design (programmatic dependent launch), so device rows are never flagged.
+    Device rows are never marked as overlapping, because kernels of one stream may overlap by design (programmatic
+    dependent launch).
     """
     depth = np.zeros(len(rows.start), np.int16)
     overlaps = np.zeros(len(rows.start), np.bool_)

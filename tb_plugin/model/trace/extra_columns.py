@@ -1,6 +1,6 @@
 """Profile-specific data: extra columns, vendor tables, reported steps and blocks.
 
-The data is stored and shown unchanged. Only analyses written for it use it.
+The data is stored and shown unchanged. Only analyses for one kind of profile use the data.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
 SINCE_1970 = "ns since 1970"
 
 
-class OpenColumn(msgspec.Struct, frozen=True, eq=False):
-    """An extra property of some rows, under the name it has in the profile."""
+@dataclass(frozen=True, eq=False)
+class OpenColumn:
+    """An extra property that some rows have. It has the same name as in the profile."""
 
     key: str
     """Name in the profile; unique within a trace."""
@@ -61,12 +62,12 @@ class OpenColumn(msgspec.Struct, frozen=True, eq=False):
     """One value per row: integers, floats, or string ids if ``is_text``."""
     is_text: bool = False
     title: str = ""
-    """Title for users; if empty, the key is shown."""
+    """Title for users. If the title is empty, users see the key."""
     unit: str = ""
-    """Unit as written in the profile; empty if the key contains it or there is none."""
+    """Unit as written in the profile. Empty if there is no unit, or if the key contains the unit."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Returns the values of some rows of a TraceTable, and whether each row has a value."""
+        """Returns the values of some rows of a TraceTable, and which of these rows have a value."""
         if not len(self.row):
             return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
@@ -92,10 +93,11 @@ class ReportedTable(msgspec.Struct, frozen=True, eq=False):
     columns: tuple[ReportedColumn, ...]
 
 
-class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
-    """Steps that the profiler reports directly, not as annotations.
+@dataclass(frozen=True, eq=False)
+class ReportedSteps:
+    """Steps that the profiler reports in their own table, not as annotations.
 
-    Sorted by time, on the clock of the rows' ``start_ns``.
+    They are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
     """
 
     label: tuple[str, ...]
@@ -107,25 +109,31 @@ class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
 RELEASE_WITHOUT_ALLOCATION = -2
 
 
-class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
-    """Extra data about allocator events, one row per event; empty if the profiler reports none. -1 = not reported."""
+@dataclass(frozen=True, eq=False)
+class ReportedMemory:
+    """Extra data about allocator events, one row per event.
+
+    Empty if the profiler reports no such data. -1 = not reported.
+    """
 
     name: Int32 = no_rows(np.int32)
-    """String id of the operator or component that requested the block; only for allocations."""
+    """String id of the operator or component that requested the block. Only allocations have it."""
     allocator: Int32 = no_rows(np.int32)
     """String id of the allocator. Each allocator has its own blocks and totals."""
     pooled_ns: Int64 = no_rows(np.int64)
-    """Time when the released memory returned to the pool, on the clock of the allocator events."""
+    """Time when the released memory returned to the pool, on the same clock as the allocator events."""
 
 
-class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks reported with their allocation and release times, on the clock of the rows' ``start_ns``. -1 =
-    absent.
+@dataclass(frozen=True, eq=False)
+class AllocatorBlocks:
+    """Memory blocks that the profiler reports with allocation and release times.
+
+    Times are on the same clock as the ``start_ns`` of rows. -1 = absent.
     """
 
     start_ns: Int64 = no_rows(np.int64)
     end_ns: Int64 = no_rows(np.int64)
-    """Release time; -1 if no release is known."""
+    """Release time; -1 if unknown."""
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
     """String id of the operator or component that requested the block."""
@@ -136,9 +144,10 @@ class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
     device_id: Int32 = no_rows(np.int32)
 
 
-class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
-    """Memory totals of allocators or software components over time. Each is valid until the next total of the same
-    allocator and device.
+@dataclass(frozen=True, eq=False)
+class AllocatorTotals:
+    """Memory totals of allocators or software components over time. A total is valid until the next total of the
+    same allocator and device.
 
     -1 = absent; ``reserved`` may be ``ONLY_RELEASED``.
     """
@@ -154,7 +163,7 @@ class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns the columns with each row number replaced by ``position[row]``, sorted.
+    """Returns the columns with each row number replaced by ``position[row]``, sorted by the new number.
 
     Rows with position -1 are dropped.
     """

@@ -1,7 +1,7 @@
 """Captures of CUDA graphs: launched device work and its enclosing scopes.
 
-They come from this trace (``analysis/graphs``) or from another one. All string ids refer to the trace that contains
-the capture; texts of another trace were added to its strings.
+A capture comes from this trace (``analysis/graphs``) or from another one. In both cases, string ids refer to the
+strings of this trace, which also contain the texts of the other trace.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 
-class Scopes(msgspec.Struct, frozen=True, eq=False):
-    """Host calls and ranges that were open at a launch, parents first. Texts are string ids; -1 = absent."""
+@dataclass(frozen=True, eq=False)
+class Scopes:
+    """Host calls and ranges that were open at a launch, parents first. -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
     """EventKind: OPERATOR, MODULE, PYTHON or ANNOTATION."""
     name: Int32 = no_rows(np.int32)
     parent: Int32 = no_rows(np.int32)
-    """Index of the innermost enclosing scope of any kind."""
+    """Index of the innermost scope, of any kind, that encloses this scope."""
     shapes: Int32 = no_rows(np.int32)
-    """As in ``OperatorArgs``; only for operators."""
+    """String id as in ``OperatorArgs``; only for operators."""
     types: Int32 = no_rows(np.int32)
     stack: Int32 = no_rows(np.int32)
-    """As in ``OperatorArgs``; only for operators."""
+    """String id as in ``OperatorArgs``; only for operators."""
     is_backward: Bool = no_rows(np.bool_)
     """Whether the autograd engine ran this scope or an enclosing one."""
     is_eligible: Bool = no_rows(np.bool_)
@@ -44,15 +45,16 @@ class Scopes(msgspec.Struct, frozen=True, eq=False):
     row: Int32 = no_rows(np.int32)
     """Row in this trace; -1 if the scope comes from another trace."""
     forward: Int32 = no_rows(np.int32)
-    """For a backward operator, the index of its forward operator; otherwise -1."""
+    """For a backward operator, index of the forward operator; otherwise -1."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def nearest(self, *kinds: EventKind) -> Int32:
-        """Returns, for each scope, the innermost scope of these kinds that contains it or is it; -1 = none.
+        """Returns, for each scope, the nearest scope of these kinds: the scope itself or an enclosing one; -1 =
+        none.
 
-        The last entry is -1, so that index -1 also gives -1.
+        The array has one more entry, -1, so that index -1 also gives -1.
         """
         wanted = np.isin(self.kind, kinds)
         found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
@@ -72,49 +74,51 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
 class Sequences(msgspec.Struct, frozen=True, eq=False):
     """Sequences of device work in launch order.
 
-    Sequence i has rows ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent.
+    In the other columns, the work of sequence i has the rows ``[begin[i], begin[i + 1])``. -1 = absent.
     """
 
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
-    """Whether the sequence was captured into a graph. False if it was executed."""
+    """Whether the work was captured into a graph. False if it was executed."""
     kind: UInt8 = no_rows(np.uint8)
     name: Int32 = no_rows(np.int32)
-    """String id of the kernel name; -1 if the work was only captured and its launch does not name the kernel."""
+    """String id of the kernel name; -1 if the work was only captured and its launch does not contain the name."""
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
-    """Innermost scope enclosing the launch."""
+    """Innermost scope that encloses the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether the capture used several synchronized streams, so that a replay may run the work in another order."""
+    """Whether the capture used several synchronized streams. A replay may then run the work in another order."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
 
 
-class NodeStacks(msgspec.Struct, frozen=True, eq=False):
-    """Python calls enclosing the launches of graph nodes."""
+@dataclass(frozen=True, eq=False)
+class NodeStacks:
+    """Python calls that enclose the launches of graph nodes."""
 
     node: Int64 = no_rows(np.int64)
     """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
-    """Index of the innermost call in ``scopes``."""
-    scopes: Scopes = msgspec.field(default_factory=Scopes)
+    """Index in ``scopes`` of the innermost enclosing call."""
+    scopes: Scopes = field(default_factory=Scopes)
 
 
-class Captured(msgspec.Struct, frozen=True, eq=False):
-    """Data from another recording about the graphs that this trace replays."""
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """Data from other recordings about the graphs that this trace replays."""
 
     source: str = ""
-    """Name of the recording for users: its run, worker and span, or its file."""
-    scopes: Scopes = msgspec.field(default_factory=Scopes)
-    sequences: Sequences = msgspec.field(default_factory=Sequences)
-    stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)
+    """Display name of the recording: its run, worker and span, or its file."""
+    scopes: Scopes = field(default_factory=Scopes)
+    sequences: Sequences = field(default_factory=Sequences)
+    stacks: NodeStacks = field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
-    """If several recordings were combined: the first sequence of each recording, and its name for users."""
+    """If several recordings were combined, the index of each recording's first sequence, and its display name."""
 
     def source_of(self, sequence: int) -> str:
-        """Returns the name of the recording that contains a sequence."""
+        """Returns the display name of the recording that contains a sequence."""
         return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
 
     def __bool__(self) -> bool:
@@ -135,9 +139,9 @@ _PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences
 def merge_captures(
     strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
 ) -> tuple[Captured, StringTable]:
-    """Returns the merged captures, and ``strings`` extended by their texts.
+    """Returns the merged captures, and ``strings`` extended by the texts of the captures.
 
-    Existing string ids do not change. If a node has several stacks, the first is used.
+    Existing string ids do not change. If several captures have a stack for the same node, the first stack is used.
     """
     parts = list[tuple[int, str]]()
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]

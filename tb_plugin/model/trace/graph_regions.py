@@ -12,7 +12,7 @@ Region = tuple[str, bool]
 
 
 def listed_regions(text: str) -> list[Region]:
-    """Returns the regions listed in a JSON text, outermost first; empty for any other text."""
+    """Returns the regions in a JSON list, outermost first. Empty if the text is not such a list."""
     try:
         listed: Any = json.loads(text)
     except (ValueError, RecursionError):

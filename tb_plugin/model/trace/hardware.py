@@ -7,26 +7,32 @@ import msgspec
 GPU = "GPU"
 
 
-class DeviceFacts(msgspec.Struct, frozen=True):
-    """Names that profiles of one device family use for cores, operations, counters and links. Empty = none."""
+@dataclass(frozen=True)
+class DeviceFacts:
+    """Names that profiles of one device family use for cores, operations, counters and links.
+
+    Empty = the family has none.
+    """
 
     cores: tuple[tuple[str, str], ...] = ()
-    """Core kinds and their display names, in page order. Other kinds keep their name in the profile."""
+    """Core kinds with display names, in page order. For other kinds, the page uses the name in the profile."""
     fallback_cores: tuple[str, ...] = ()
-    """Slow core kinds that run operators for which no other core has a kernel."""
+    """Slow core kinds that run an operator if no other core has a kernel for it."""
     conversions: tuple[str, ...] = ()
-    """Operations that only convert the layout or the type of a tensor."""
+    """Operations that only convert the layout or type of a tensor."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Columns with shares of a kernel's time: memory reads, and computation that runs in parallel."""
+    """Columns with the share of kernel time spent reading memory, each with the columns of computation that runs in
+    parallel.
+    """
     frequency: str = ""
-    """Name of the counter with the core frequency."""
+    """Name of the counter that records the core frequency."""
     normal_hertz: float = 0.0
     """Core frequency under load."""
     idle_hertz: float = 0.0
     packets: tuple[tuple[str, int], ...] = ()
-    """Kinds of links, each with the minimum packet size in bytes for efficient use."""
+    """Kinds of links, each with the packet size in bytes from which transfers are efficient."""
     receiving: str = ""
-    """Regular expression for kernels that wait for data from another rank."""
+    """Regular expression for the names of kernels that wait for data from another rank."""
 
 
 class DeviceInfo(msgspec.Struct, frozen=True):
@@ -34,7 +40,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
     id: str
     ordinal: int | None = None
-    """Device number in the framework (1 in cuda:1), as in allocator events."""
+    """Number of the device in the framework (1 in cuda:1), as in allocator events."""
     vendor: str = ""
     """Device family: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None
@@ -51,7 +57,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     matrix_unit: str = ""
     """The vendor's name for matrix units (Tensor Cores, Matrix Cores, XMX); empty if there are none."""
     precisions: tuple[str, ...] = ()
-    """Number formats of the matrix units: tf32 and those below 32 bits (fp16, bf16, fp8). () = unknown."""
+    """Number formats that the matrix units support: tf32, and formats of fewer than 32 bits (fp16, bf16, fp8).
+
+    () = unknown.
+    """
     multiprocessor: str = ""
     """The vendor's name for a multiprocessor (SM, CU, Xe core); empty if there is none."""
 
@@ -61,14 +70,15 @@ class DeviceInfo(msgspec.Struct, frozen=True):
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 
     peaks: tuple[tuple[str, float], ...] = ()
-    """Peak operations per nanosecond by number format; () = unknown. fp32 is without matrix units, other formats
-    with them.
+    """Peak operations per nanosecond, by number format; () = unknown.
+
+    The fp32 peak excludes matrix units; the other peaks are those of matrix units.
     """
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per nanosecond."""
     link_bandwidth: float | None = None
-    """Total bandwidth to other devices of the node, in bytes per nanosecond and one direction."""
-    word: str = GPU
-    """Display word for the device: "GPU", "NPU", or "Device" for others such as a CPU."""
+    """Total bandwidth in one direction to all other devices of the node, in bytes per nanosecond."""
+    word: str = "GPU"
+    """Display word for the device: "GPU", "NPU", or "Device" for other kinds such as a CPU."""
     facts: DeviceFacts | None = None
-    """Names that profiles of this device family use; None = unknown."""
+    """Names that profiles of this device's family use; None = unknown."""

@@ -1,8 +1,8 @@
 """Reported tables about ranks: step times, communication, links, process groups.
 
-The profile of one rank has rows about that rank; an analysis of a whole job has rows about all ranks. Times are
-whole nanoseconds; one MB of communication is a million bytes; null = not reported. ``rank`` is the global rank.
-``group`` is the group's name in the communication library.
+The profile of one rank has rows about that rank. An analysis of a whole job has rows about all ranks. Times are
+whole nanoseconds. Sizes in MB are converted with one million bytes per MB. null = not reported. ``rank`` is the
+global rank. ``group`` is the name of the group in the communication library.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
 """Columns of each table.
 
 - ``in_group``: ``source`` and ``destination`` are ranks within the group, because global ranks are not reported.
-- ``place``: the calls that a row about a link summarizes (top1, middle, bottom1, total, ...); null for a single call.
-  A total without an operation covers all calls.
-- ``part_of``: the kind of link that already includes these bytes and times; null if none does.
+- ``place``: which calls a row about a link covers (top1, middle, bottom1, total, ...); null if it covers a single call.
+  A row with place total and no operation covers all calls.
+- ``part_of``: the kind of link whose bytes and times already include those of this row; null if there is none.
 - ``ranks``, ``stage_ranks``: text such as "0, 1, 2".
 - ``step``: step number as text; null without steps.
 - ``kind`` of a group: kind of its calls, or "stage" for a pipeline stage; null if not reported.
@@ -69,7 +69,7 @@ _TITLES = {
 
 
 def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
-    """Returns the table ``name`` with these columns. Missing columns are null."""
+    """Returns the job table ``name`` with these columns. Missing columns are filled with null."""
     length = len(next(iter(columns.values()), ()))
     return pa.table(
         {
@@ -80,7 +80,7 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
-    """Returns a job table in the form stored in a trace, without empty columns."""
+    """Returns a job table in the form that a trace stores. Empty columns are omitted."""
     columns = [
         ReportedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
@@ -92,7 +92,7 @@ def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
 
 
 def reported_table(tables: Iterable[ReportedTable], name: str) -> pa.Table | None:
-    """Returns the job table ``name`` of a trace; None if it is not reported."""
+    """Returns the job table ``name`` of a trace. None if the profile does not report it."""
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None

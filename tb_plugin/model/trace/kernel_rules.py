@@ -9,23 +9,25 @@ import numpy.typing as npt
 from tb_plugin.model.trace.schema import no_rows
 
 
-class RuleFile(msgspec.Struct, frozen=True):
-    """Text of the user's rules. ``problem`` says why the file could not be read."""
+@dataclass(frozen=True)
+class RuleFile:
+    """Text of the user's rules. If the file could not be read, ``problem`` is the reason."""
 
     text: str = ""
     problem: str = ""
 
 
-class ClassNames(msgspec.Struct, frozen=True, eq=False):
-    """Names of kernels and operators that a rule matches, and their classes."""
+@dataclass(frozen=True, eq=False)
+class ClassNames:
+    """Names of kernels and operators that a rule matches, with their classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the kernel or operator name."""
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """Whether the name is an operator's. It is used for kernels whose own name matches no rule."""
+    """Whether the name is that of an operator. The operator's class is used only if no rule matches the kernel name."""
     kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """``KernelClass`` of the name."""
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the rule's text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """Whether the rule was written by the user. Such rules take precedence."""
+    """Whether the rule was written by the user. The user's rules take precedence."""

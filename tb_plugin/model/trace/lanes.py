@@ -15,10 +15,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
-    """Returns the lane of each row on its track, from 0. Rows must be sorted by start, then longest first.
+    """Returns the lane of each row on its track, starting at 0. Rows must be sorted by start, then longest first.
 
-    Each operation gets the first free lanes. Every operation of a track takes as many lanes as the deepest one, so
-    that operations never share a lane.
+    Each operation gets the first free lanes. All operations of a track get the same number of lanes, as many as the
+    deepest one needs, so operations never share a lane.
     """
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
     number, count = number_groups(operation)

@@ -1,4 +1,4 @@
-"""Kernel launches of the busiest launching thread."""
+"""Kernel launches of the thread that launches most kernels."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     start: Int64
     end: Int64
     token: Int64
-    """Number that is equal for launches of kernels with equal names, ignoring digits."""
+    """Id of the kernel name, ignoring digits. Launches of kernels with equal names have equal ids."""
     count: Int64
-    """Kernels per launch."""
+    """Number of kernels per launch."""
     pause: Int64
-    """Time on the CPU since the previous launch; 0 for the first."""
+    """Time on the CPU since the previous launch; 0 for the first launch."""
     last_end: int
-    """End of the thread's last launch of any device work."""
+    """End of the last launch by the thread, including launches of copies and other device work."""
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
-    """Returns the kernel launches of a thread, by default the one with most kernels; None if it launches none."""
+    """Returns the kernel launches of a thread; None if the thread launches no kernels.
+
+    By default, this is the thread that launches most kernels.
+    """
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
     if not len(kernels):
@@ -67,7 +70,7 @@ def _names(names: Int32, strings: StringTable) -> Int64:
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns which texts contain a match of the pattern. An empty pattern matches none."""
+    """Returns which texts contain a match of the pattern. An empty pattern matches nothing."""
     if not pattern:
         return np.zeros(len(texts), np.bool_)
     found: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(

@@ -15,7 +15,7 @@ Int32 = npt.NDArray[np.int32]
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
     """Returns, for each wanted key, the first row with that key; -1 = none. Keys below 1 never match.
 
-    ``keys`` are the keys of ``rows``, which must be ascending.
+    ``keys`` are the keys of ``rows``. They must be ascending.
     """
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
@@ -33,9 +33,9 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
 def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
     """Returns, for each row of ``targets``, the first of ``rows`` with the same key in the same process; -1 = none.
 
-    ``keys`` are the keys of ``rows``, ``wanted`` those of ``targets``. ``of`` is the process of each row of the
-    trace: -1 = unknown, None if there is only one process. If a process is unknown, a key matches only if it occurs
-    in one process.
+    ``keys`` are the keys of ``rows``, and ``wanted`` those of ``targets``. ``of`` has the process of each row of
+    the trace (-1 = unknown); it is None if there is only one process. If the process of a target is unknown, its
+    key matches only if a single process uses the key.
     """
     if of is None:
         return first_with_key(keys, rows, wanted)
@@ -66,7 +66,8 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
     """Returns backward rows and their forward rows, matched by autograd sequence number.
 
     Backward operators have a forward thread number above 0. If several forward operators have the same sequence
-    number, the last one created the autograd node. Numbers used on two forward threads are ambiguous and skipped.
+    number, the last one created the autograd node. Sequence numbers that occur on two forward threads are ambiguous
+    and are skipped.
     """
     known = autograd.sequence >= 0
     backward = known & (autograd.forward_thread > 0)
@@ -90,9 +91,9 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
 
 
 def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the innermost of ``rows`` that starts exactly then; -1 = none.
+    """Returns, for each track and time, the innermost of ``rows`` that starts exactly at that time; -1 = none.
 
-    The innermost is the one sorted last.
+    If several start then, the innermost is the last in sort order.
     """
     found = np.full(len(at), MISSING, np.int32)
     if not len(rows) or not len(at):

@@ -35,8 +35,9 @@ _MIN_FIT_SHARE = 0.99
 _MIN_REPEATED_SHARE = 0.01
 
 
-class Merged(msgspec.Struct, frozen=True, eq=False):
-    """A raw trace with devices separated by process, and the process of each row.
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A raw trace whose devices are separated by process, and the process of each row.
 
     Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.
     """
@@ -46,7 +47,10 @@ class Merged(msgspec.Struct, frozen=True, eq=False):
 
 
 def separate_processes(raw: RawTrace) -> Merged:
-    """Separates the processes of a merged trace. Other traces are returned without processes."""
+    """Returns a merged trace with separate devices for each process.
+
+    Other traces are returned unchanged, without processes.
+    """
     if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)
     found = processes(raw)
@@ -86,7 +90,7 @@ def _repeated(raw: RawTrace) -> int:
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """Returns the process of each row (-1 = unknown) and the process names; None if there is only one process."""
+    """Returns the process of each row (-1 = unknown), and the process names. None if there is only one process."""
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -229,9 +233,9 @@ def _pid_processes(
 
 
 def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bool) -> tuple[Int32, Int32]:
-    """Returns the process of each launching host and of each device; -1 = unclear.
+    """Returns the process of each host that launches work, and the process of each device; -1 = unclear.
 
-    If ids are unique, hosts that launch work on the same device are treated as one process.
+    If ids are unique, hosts that launch work on the same device belong to the same process.
     """
     of_host = np.arange(score.shape[1], dtype=np.int32)
     best = score.max(axis=1)

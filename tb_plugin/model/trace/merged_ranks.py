@@ -41,15 +41,16 @@ _ROWS = (
 _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous")
 
 
-class RankTrace(msgspec.Struct, frozen=True, eq=False):
-    """One rank of a merged file: its worker name, and a function that builds its trace."""
+@dataclass(frozen=True, eq=False)
+class RankTrace:
+    """One rank of a merged file: the worker name, and a function that builds the trace."""
 
     label: str
     make: Callable[[], RawTrace]
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file. Empty if there is only one or they cannot be separated."""
+    """Returns the ranks of a merged file. Empty if there is only one rank, or if the ranks cannot be separated."""
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []

@@ -39,7 +39,7 @@ MARKER_NAME = re.compile(
 def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
     """Returns the kind of each row.
 
-    Old profilers wrote steps, data loading and optimizer ranges as operators; these become annotations.
+    Old profilers wrote steps, data loading and optimizer ranges as operators. Here they become annotations.
     """
     marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
     kind = raw.kind.copy()
@@ -48,7 +48,7 @@ def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
 
 
 def split_by_plausibility(raw: RawTrace) -> tuple[Int64, Int64]:
-    """Returns the indices of rows with plausible times, and those of rows with impossible times."""
+    """Returns the indices of the rows with plausible times, and of the rows with impossible times."""
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start = raw.start_ns
@@ -72,7 +72,7 @@ def split_by_plausibility(raw: RawTrace) -> tuple[Int64, Int64]:
 def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
     """Returns which times are more than a year from the median of the ``known`` times.
 
-    Needs at least one known time.
+    At least one time must be known.
     """
     # Dividing by 4 keeps the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
@@ -86,9 +86,10 @@ def far_from(time_ns: Int64, origin: int) -> Bool:
 
 
 def is_summable(values: Int64) -> Bool:
-    """Returns which values to keep so that their sum fits into 64 bits.
+    """Returns which values to use so that their sum fits into 64 bits.
 
-    If the sum could overflow, values above an equal share of the range are dropped.
+    If the sum could overflow, large values are excluded: those above the 64-bit limit divided by the number of
+    values.
     """
     sizes = np.abs(values.astype(np.float64))
     if sizes.sum() <= MOST:
@@ -98,14 +99,17 @@ def is_summable(values: Int64) -> Bool:
 
 
 def overlaps_range(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Returns whether each event overlaps ``[begin, end)``. An event without duration does if it starts inside."""
+    """Returns whether each event overlaps ``[begin, end)``.
+
+    An event of zero duration overlaps it if it starts inside.
+    """
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Sorts rows by start, then longest first.
+    """Returns the row indices sorted by start, then longest first.
 
-    Ties are sorted by kind (enclosing kinds first), id, name and thread. The order never depends on the order in
+    Ties are sorted by kind (enclosing kinds first), id, name and thread. The result never depends on the order in
     the file.
     """
     start = raw.start_ns[kept]

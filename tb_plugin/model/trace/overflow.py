@@ -22,19 +22,20 @@ LEAST_NS = 100_000_000
 CODE = "overflowed_duration"
 
 
-class Clipped(msgspec.Struct, frozen=True, eq=False):
-    """Rows with an implausible end, and the end to use instead."""
+@dataclass(frozen=True, eq=False)
+class Clipped:
+    """Rows with an implausible end, and the end to use for each instead."""
 
     row: Int64
     end: Int64
 
 
 def find_overflows(rows: Rows) -> Clipped:
-    """Finds device work that is implausibly long although its stream continued to run other work.
+    """Returns device work that is implausibly long although its stream continued to run other work.
 
-    Work is implausible if it is longer than ``LEAST_NS`` and than ``ABSURD`` times the rest of the trace. Its end
-    becomes the start of the next work on its stream. The last work of such a stream ends with the rest of the
-    trace. The rest of the trace ends with the last start of any event or the last end on the CPU.
+    Work is implausible if it is longer than ``LEAST_NS`` and more than ``ABSURD`` times as long as the trace
+    without it. Its new end is the start of the next work on its stream. If there is none, it is the end of the
+    trace: the last start of any event or the last end of a CPU event.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):
@@ -68,7 +69,7 @@ def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int6
 
 
 def clip_overflows(rows: Rows) -> tuple[Rows, ClippedRows]:
-    """Returns the rows with plausible ends, and the recorded durations of the changed rows."""
+    """Returns the rows with plausible ends, and the recorded durations of the rows that changed."""
     found = find_overflows(rows)
     if not len(found.row):
         return rows, ClippedRows()
@@ -79,7 +80,7 @@ def clip_overflows(rows: Rows) -> tuple[Rows, ClippedRows]:
 
 
 def report_with_overflow(report: ReadReport, cut: ClippedRows) -> ReadReport:
-    """Returns the report with the shortened rows added."""
+    """Returns the report with an issue about the shortened rows."""
     count = len(cut.row)
     if not count:
         return report

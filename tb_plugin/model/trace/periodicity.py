@@ -20,7 +20,7 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 class Words:
-    """Hashes of parts of a sequence. Equal parts have equal hashes."""
+    """Hashes of the parts of a sequence. Equal parts have equal hashes."""
 
     def __init__(self, sequence: Int64) -> None:
         self._ranks = np.unique(sequence, return_inverse=True)[1]
@@ -35,14 +35,17 @@ class Words:
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns all positions where the part ``[begin, begin + length)`` occurs, including overlapping ones."""
+        """Returns all positions where the part ``[begin, begin + length)`` of the sequence occurs.
+
+        Occurrences may overlap.
+        """
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
 
 
 def hash_numbers(numbers: Int64) -> UInt64:
-    """Maps small integers to pseudo-random 64-bit numbers, so that a sum identifies the numbers added."""
+    """Returns a pseudo-random 64-bit number for each small integer. The sum of such numbers identifies the integers."""
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
@@ -56,8 +59,7 @@ def _powers(base: int, count: int) -> UInt64:
 def likely_periods(sequence: Int64, repeats: int) -> list[int]:
     """Returns the likely periods of a sequence, ascending.
 
-    For parts of 1, 2, 4, ... numbers, counts the distances between repeats and takes the most common ones. Takes n
-    log n time.
+    For parts of 1, 2, 4, ... numbers, finds the most common distances between equal parts.
     """
     rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
     while length * repeats <= len(sequence):
@@ -73,7 +75,7 @@ def likely_periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns the start and length of each run in which every number equals the one a period later."""
+    """Returns the start and length of each run in which every number equals the number one period later."""
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)
@@ -81,7 +83,7 @@ def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
 
 
 def root(word: Int64) -> int:
-    """Returns the length of the shortest word whose repetition gives the whole word."""
+    """Returns the length of the shortest part whose repetition gives the whole ``word``."""
     for length in range(1, len(word) // 2 + 1):
         if len(word) % length == 0 and (word[length:] == word[:-length]).all():
             return length
@@ -89,9 +91,9 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the index of the longest pause, and the second longest pause.
+    """Returns the index of the longest pause, and the duration of the second longest.
 
-    The index is -1 unless the longest pause is at least twice the second longest.
+    The index is -1 unless the longest pause is at least twice as long as the second longest.
     """
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))

@@ -1,4 +1,4 @@
-"""Exclusion of impossible times and sizes, with counts."""
+"""Exclusion of impossible times and sizes from a trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ _IMPOSSIBLE = {
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with the numbers of fully and partly excluded events."""
+    """Returns the report with an issue about impossible data.
+
+    ``quarantined`` is the number of events that are excluded. ``partly`` is the number of events of which only some
+    values are excluded.
+    """
     if not quarantined + partly:
         return report
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
@@ -36,7 +40,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 
 
 def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
-    """Returns the columns with impossible numbers replaced by -1 or NaN (not recorded)."""
+    """Returns the columns with -1 or NaN (not recorded) instead of impossible numbers."""
     rates = (args.blocks_per_sm, args.occupancy)
     blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(is_summable(args.bytes), args.bytes, MISSING)
@@ -46,10 +50,10 @@ def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: ReportedMemory, origin: int
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
-    """Returns plausible allocator events sorted by time, their reported data, and three counts.
+    """Returns plausible allocator events sorted by time, the data reported about them, and three numbers of events.
 
-    The counts are the events with impossible times, sizes and totals. Events with impossible times or sizes are
-    excluded; an impossible total only becomes -1.
+    These are the events with impossible times, with impossible sizes, and with impossible totals. Events with
+    impossible times or sizes are excluded. An impossible total is only replaced by -1.
     """
     far = far_from(memory.time_ns, origin)
     big = ~far
@@ -81,14 +85,14 @@ def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> Repor
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns the totals sorted by time, and the number excluded for impossible times."""
+    """Returns the totals sorted by time, and how many were excluded because of impossible times."""
     far = far_from(totals.time_ns, origin)
     kept = AllocatorTotals(**{f: getattr(totals, f)[~far] for f in totals.__struct_fields__})
     return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns the counter values sorted by time, and the number of events excluded for impossible times."""
+    """Returns the counter values sorted by time, and how many events were excluded because of impossible times."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

@@ -1,6 +1,6 @@
 """Recorded arrows (flow events) attached to events.
 
-Each end of an arrow is a thread or stream and a time.
+Each end of an arrow is recorded as a time on a thread or stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
-    """Returns the host or device track with each pair of process and thread ids (string ids); -1 = none."""
+    """Returns the host or device track of each pair of process id and thread id (both string ids); -1 = none."""
     by_ids = {
         (track.pid, track.tid): i
         for i, track in enumerate(tracks)
@@ -45,11 +45,13 @@ def bound(
     origin_ns: int,
     position: Int32 | None = None,
 ) -> tuple[Arrows, int]:
-    """Attaches the ends of arrows to rows. Returns the arrows, and how many have an end without an event.
+    """Returns the arrows with their ends attached to rows, and the number of arrows with an end where no event is
+    open.
 
-    ``rows`` are sorted by start, then longest first. An event includes its start time but not its end time, unless
-    it has no duration. This follows "Flow events" in Chrome's trace event format. If host and device tracks share
-    ids, the host is tried first. ``position`` is the sorted index of each row in file order (-1 = excluded).
+    ``rows`` are sorted by start, then longest first. ``position`` is the sorted index of each row in file order (-1
+    = excluded). As in Chrome's trace event format ("Flow events"), an event includes its start time but not its end
+    time, unless its duration is zero. If a host track and a device track have the same ids, the host track is tried
+    first.
     """
     if not len(ends.name):
         return Arrows(), 0
@@ -97,8 +99,8 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
 
 
 def report_with_arrows(report: ReadReport, unbound: int) -> ReadReport:
-    """Returns the report with the number of unattached arrows added."""
+    """Returns the report with an issue about the arrows that could not be attached."""
     if not unbound:
         return report
-    text = "Arrows without an event at each end were left out."
+    text = "Arrows without an event at each end were skipped."
     return replace(report, issues=(*report.issues, Issue("unbound_arrow", "note", text, unbound)))

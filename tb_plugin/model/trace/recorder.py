@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 
-class Advice(msgspec.Struct, frozen=True):
-    """The fix for one finding. ``references`` are titles and URLs of external documents."""
+@dataclass(frozen=True)
+class Advice:
+    """The fix for one finding. ``references`` has the titles and URLs of external documents."""
 
     todo: str
     references: tuple[tuple[str, str], ...] = ()
@@ -28,13 +29,14 @@ class ThreadRole(msgspec.Struct, frozen=True):
     threads: str = ""
     """Pattern for thread names."""
     events: str = ""
-    """Pattern for event names. One matching event on the thread is enough."""
-    names_only: bool = False
+    """Pattern for event names. A thread has the role if at least one of its events matches."""
+    all_must_match: bool = False
     """Whether all events of the thread must match."""
 
 
-class StageFrames(msgspec.Struct, frozen=True):
-    """Stack frames that identify training stages, as the tool writes them: ``path(line): function``.
+@dataclass(frozen=True)
+class StageFrames:
+    """Stack frames that identify training stages. Frames are texts such as ``path(line): function``.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
@@ -45,17 +47,18 @@ class StageFrames(msgspec.Struct, frozen=True):
     """Optimizer step."""
     backward: str = ""
     forward: str = ""
-    """Module call."""
+    """Call of a module."""
     setup: str = ""
-    """Setup code. A module call inside it is not a forward pass."""
+    """Setup code. A module call inside setup code is not a forward pass."""
     data: str = ""
-    """Loading a batch or moving it to the device."""
+    """Loading a batch, or moving it to the device."""
     recomputing: str = ""
     """Forward code that a backward pass runs again."""
 
 
-class HostNames(msgspec.Struct, frozen=True):
-    """Names of host work that delays a device: operators, annotations and Python calls.
+@dataclass(frozen=True)
+class HostNames:
+    """Names of operators, annotations and Python calls on the CPU that make a device wait.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
     """
@@ -74,8 +77,12 @@ class HostNames(msgspec.Struct, frozen=True):
     """Runtime calls that wait for another thread of the framework."""
 
 
-class OperatorNames(msgspec.Struct, frozen=True):
-    """Names of operators by function. Patterns are regular expressions that match anywhere; "" matches nothing."""
+@dataclass(frozen=True)
+class OperatorNames:
+    """Names of operators, grouped by what they do.
+
+    Patterns are regular expressions that match anywhere; "" matches nothing.
+    """
 
     product: str = ""
     """Matrix multiplication of inputs 0 and 1."""
@@ -83,9 +90,9 @@ class OperatorNames(msgspec.Struct, frozen=True):
     """Matrix multiplication of inputs 1 and 2, added to input 0."""
     batched_product: str = ""
     single: str = ""
-    """Input types with 32-bit numbers."""
+    """Input types that are 32-bit numbers."""
     half: str = ""
-    """Input types with 16-bit numbers."""
+    """Input types that are 16-bit numbers."""
     softmax: str = ""
     """Softmax, forward and backward, but not log-softmax."""
     updating: str = ""
@@ -93,24 +100,27 @@ class OperatorNames(msgspec.Struct, frozen=True):
     going_back: str = ""
     """Range of one backward pass."""
     ending: str = ""
-    """Ranges of optimizer work other than the step, such as clearing gradients."""
+    """Ranges of optimizer work outside the optimizer step, such as clearing gradients."""
     casting: str = ""
     learning: str = ""
-    """Names that occur only in training: operators, annotations and device work of backward pass and optimizer."""
+    """Names of operators, annotations and device work that occur only in training: in the backward pass or the
+    optimizer.
+    """
     laying_out: str = ""
-    """Layout conversion, which copies only if the layout differs."""
+    """Operators that convert the layout. They copy data only if the layout differs."""
     reducing: str = ""
-    """Operators that sum a gradient over processes during the backward pass."""
+    """Operators that sum a gradient over all processes during the backward pass."""
     reshaping: str = ""
-    """Reshaping that does not change data."""
+    """Operators that reshape a tensor but do not change its data."""
     recomputing: str = ""
     """Backward operators that run forward code again."""
 
 
-class ParallelNames(msgspec.Struct, frozen=True):
-    """Names in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
+@dataclass(frozen=True)
+class ParallelNames:
+    """Names used in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
-    Ranges are annotations, operators and Python calls enclosing a launch.
+    Ranges are annotations, operators and Python calls that enclose a launch.
     """
 
     sharding: str = ""
@@ -122,18 +132,18 @@ class ParallelNames(msgspec.Struct, frozen=True):
     copying_out: str = ""
     """Ranges that copy gathered data to its destination."""
     sending: str = ""
-    """Ranges that send from one rank to another."""
+    """Ranges that send data from one rank to another."""
     receiving: str = ""
     exchanging: str = ""
-    """Ranges that send and receive at the same time."""
+    """Ranges that send and receive data at the same time."""
     micro_batch: str = ""
     """Ranges of one micro-batch in one pipeline stage."""
     offloading: str = ""
-    """Ranges that offload memory by copies between host and device."""
+    """Ranges that copy data between host and device to offload memory."""
     routing: str = ""
     """Kernels and operators that sort tokens by expert."""
     experts: str = ""
-    """Operators and kernels that multiply matrices of the experts."""
+    """Operators and kernels that multiply the matrices of experts."""
     dispatching: str = ""
     """Ranges and kernels that send tokens to their experts."""
     combining: str = ""
@@ -141,35 +151,39 @@ class ParallelNames(msgspec.Struct, frozen=True):
     dimensions: tuple[tuple[str, str], ...] = ()
     """Parallel dimensions (tensor, pipeline, data, ...), each with a pattern for group descriptions.
 
-    Several may match.
+    A description may match several.
     """
     split_sizes: tuple[str, str] = ("", "")
-    """Keys of the extra columns with the sizes sent to and received from each rank."""
+    """Keys of two extra columns: the sizes sent to each rank, and the sizes received from each rank."""
 
 
 class CompiledNames(msgspec.Struct, frozen=True):
     """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
-    """Guard checks that look up a compiled version."""
+    """Guard checks that search for a compiled version."""
     compile_id: str = ""
-    """Ranges during compilation whose name contains the compile id. The group is that id."""
+    """Ranges during compilation whose name contains the compile id. The regex group matches that id."""
     wrapping: str = ""
-    """Ranges between the call of compiled code and its graphs."""
+    """Ranges that run between the call of compiled code and its graphs."""
     resumed: str = ""
-    """Frame of a function resumed after a graph break. Groups: file, interrupted function, line."""
+    """Stack frame of a function that resumes after a graph break. Regex groups: file, interrupted function, line."""
     kernel: str = ""
-    """Name of a generated kernel. Groups: code of its kind (optional), and its operators."""
+    """Name of a generated kernel. Regex groups: code of the kernel's kind (optional), and the kernel's operators."""
     kinds: tuple[tuple[str, str], ...] = ()
-    """Kind codes of generated kernels, and their meaning."""
+    """Codes for the kinds of generated kernels, each with its meaning."""
     operators: tuple[str, ...] = ()
-    """Operators with an underscore in their name. Underscores also separate operators."""
+    """Operators whose own name contains an underscore. In kernel names, underscores also separate operators."""
     file: str = ""
-    """Key of the extra column with the source file of a generated kernel."""
+    """Key of the extra column that has the source file of a generated kernel."""
 
 
-class KernelFacts(msgspec.Struct, frozen=True):
-    """Names of kernel properties in profiles (see ``OpenColumn``). The first one available is used."""
+@dataclass(frozen=True)
+class KernelFacts:
+    """Names of kernel properties in profiles (see ``OpenColumn``).
+
+    If there are several names, the first one in the profile is used.
+    """
 
     type: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
@@ -178,67 +192,70 @@ class KernelFacts(msgspec.Struct, frozen=True):
     step: tuple[str, ...] = ()
     """Number of the step in which the kernel ran."""
     counted: tuple[str, ...] = ()
-    """Kinds of ``core`` that the tool's own operator tables list separately."""
+    """Values of ``core`` that the tool's own operator tables list separately."""
     counted_word: str = ""
-    """Display name of these cores."""
+    """Display name of the cores in ``counted``."""
     first: tuple[str, ...] = ()
-    """Default columns in a list of kernels."""
+    """Columns that a list of kernels shows by default."""
 
 
-class StepPattern(msgspec.Struct, frozen=True):
-    """Annotation names of server iterations. If several patterns match a name, their data is combined.
+@dataclass(frozen=True)
+class StepPattern:
+    """Annotation names of server iterations. If a name matches several patterns, their data is combined.
 
-    ``regex`` is an RE2 expression. Its named groups are listed in ``GROUPS`` of
+    ``regex`` is an RE2 expression. The allowed named groups are in ``GROUPS`` of
     ``model/trace/steps/annotations.py``.
     """
 
     framework: str
     regex: str
     modes: tuple[tuple[str, str], ...] = ()
-    """Mode for each text of the group ``mode``. If empty, the text itself is the mode."""
+    """Mode for each text that the group ``mode`` can match. If empty, the text itself is the mode."""
     mode: str = ""
-    """Mode of matches whose name does not contain one."""
+    """Mode of a matching name that does not itself contain a mode."""
     speculative: tuple[str, ...] = ()
-    """Texts of the group ``mode`` that mean speculative decoding, with an unknown number of tokens per request."""
+    """Texts of the group ``mode`` that mean speculative decoding. The number of tokens per request is then unknown."""
     source: str = ""
-    """Repository and file where the framework writes these names."""
+    """Repository and file of the framework's code that writes these names."""
     checked: str = ""
-    """A real trace file with such names; "" if the pattern was never checked."""
+    """A real trace file that contains such names; "" if the pattern was never checked on one."""
 
 
-class Recorder(msgspec.Struct, frozen=True):
-    """Names used by one recording tool, and advice for its users."""
+@dataclass(frozen=True)
+class Recorder:
+    """Names that one recording tool uses, and advice for its users."""
 
     id: str = ""
     name: str = ""
-    advice: Mapping[str, Advice] = msgspec.field(default_factory=dict)
-    """Keys are rule ids, missing views (``view.kernels``), or a rule and its case (``.inference``)."""
+    advice: Mapping[str, Advice] = field(default_factory=dict)
+    """Advice by key: a rule id, a rule id and its case (``.inference``), or a missing view (``view.kernels``)."""
     threads: tuple[ThreadRole, ...] = ()
-    """Roles of threads in display order. The first match is used."""
+    """Roles of threads in display order. A thread has the first role that matches."""
     packages: tuple[str, ...] = ()
-    """The framework's own Python packages. Users cannot change their code."""
+    """Python packages of the framework itself. Users cannot change their code."""
     stages: StageFrames = StageFrames()
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
     kernels: KernelFacts = KernelFacts()
     ranges_are_calls: bool = False
-    """Whether the tool's own tables count ranges in the operator category as operator calls."""
+    """Whether the tool's own tables also list ranges of the operator category as operator calls."""
     compiled: CompiledNames = CompiledNames()
     lacks: str = ""
-    """Data that traces of this tool and format never contain; "" if none."""
+    """Data that traces of this tool and format never contain, as text; "" if there is none."""
     steps: tuple[StepPattern, ...] = ()
-    """Annotations that mark steps if the profiler did not mark any."""
+    """Annotations that mark steps. They are used if the profiler did not mark any."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """Names in programs with unmarked iterations (servers, image pipelines): frames, operators, annotations.
+    """Names of frames, operators and annotations in programs whose iterations are not marked (servers, image
+    pipelines).
 
     An RE2 regular expression that matches anywhere; "" matches nothing.
     """
     marks: tuple[tuple[str, str], ...] = ()
-    """Servers, each with an RE2 expression for the start of its step names."""
+    """Servers, each with an RE2 expression for the start of the server's step names."""
     numbers_operators: bool = False
-    """Whether external ids count operators and annotations without gaps, except between blocks of ids of different
-    threads.
+    """Whether operators and annotations have consecutive external ids, with gaps only where another thread starts a
+    block of ids.
     """
 
     def todo(self, finding: str) -> str:
@@ -247,7 +264,7 @@ class Recorder(msgspec.Struct, frozen=True):
         return advice.todo if advice else ""
 
     def references(self, finding: str) -> tuple[tuple[str, str], ...]:
-        """Returns titles and URLs of documents about a finding."""
+        """Returns the titles and URLs of documents about a finding."""
         advice = self.advice.get(finding)
         return advice.references if advice else ()
 

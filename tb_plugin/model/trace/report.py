@@ -14,7 +14,7 @@ class Issue(msgspec.Struct, frozen=True):
 
     - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
     - ``text`` is the description for users.
-    - ``count`` is the number of affected events or places.
+    - ``count`` is the number of irregular events or positions.
     - ``first_offset`` is the byte offset of the first one in the uncompressed text.
     - ``examples`` are at most five short excerpts.
     """
@@ -26,7 +26,7 @@ class Issue(msgspec.Struct, frozen=True):
     first_offset: int | None = None
     examples: tuple[str, ...] = ()
     file: str = ""
-    """Name of the file, if the profile has several."""
+    """Name of the file, if the profile has several files."""
 
 
 # Codes of issues of truncated files.
@@ -46,18 +46,18 @@ class ReadReport(msgspec.Struct, frozen=True):
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Valid events that carry no row or value of their own, such as names, flows and marks."""
+    """Valid events that become neither a row nor a value of the trace, such as names, flows and marks."""
     events_outside: int = 0
     """Events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
     """False if the file is truncated."""
     issues: tuple[Issue, ...] = msgspec.field(default=())
     records: str = "events"
-    """Unit of the counts; empty if the format has nothing to count."""
+    """Plural word for what the format contains, such as events; empty if nothing can be counted."""
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the names of the truncated files, if the profile has several files."""
+        """Returns the names of the truncated files. Empty if the profile has only one file."""
         if self.complete:
             return []
         return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

@@ -1,4 +1,4 @@
-"""The reported operator table of profiles without operator times."""
+"""The operator table that some profiles report instead of operator times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in T
 
 
 def as_reported_table(table: pa.Table) -> ReportedTable:
-    """Returns an operator table in the form stored in a trace."""
+    """Returns an operator table in the form that a trace stores."""
     columns = [
         ReportedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()
@@ -31,7 +31,7 @@ def as_reported_table(table: pa.Table) -> ReportedTable:
 
 
 def reported_operators(tables: Iterable[ReportedTable]) -> pa.Table | None:
-    """Returns the operator table of a trace; None if it is not reported."""
+    """Returns the operator table of a trace. None if the profile does not report one."""
     found = next((table for table in tables if table.name == NAME), None)
     if found is None:
         return None

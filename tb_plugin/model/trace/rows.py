@@ -14,8 +14,9 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class Rows(msgspec.Struct, frozen=True, eq=False):
-    """The remaining rows of a trace, sorted, as columns."""
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a trace as columns, sorted. Rows with impossible times are excluded."""
 
     start: Int64
     end: Int64
@@ -28,12 +29,11 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     """Process of each row in a file merged from several traces; None if ids are unique in the whole file."""
 
     def of(self, *kinds: EventKind) -> Int64:
-        """Returns the indices of the rows of these kinds."""
         return np.flatnonzero(of_kind(self.kind, *kinds))
 
 
 class Nests:
-    """Cached nesting of rows, for each set of kinds."""
+    """Nesting of rows, cached for each set of kinds."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -41,7 +41,7 @@ class Nests:
         self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
 
     def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
-        """Returns the indices of the rows of these kinds, and their nesting."""
+        """Returns the indices of the rows of these kinds, and the nesting of these rows."""
         key = self._present & frozenset(kinds)
         if key not in self._found:
             rows = self._rows
@@ -50,9 +50,10 @@ class Nests:
         return self._found[key]
 
     def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
-        """Returns indices, parents and overlaps of the rows of these kinds.
+        """Returns three columns about the rows of these kinds: row index, parent, and whether the row partially
+        overlaps another of these rows.
 
-        A parent is an index into these rows (-1 = none). Overlaps mark rows that partially overlap another row.
+        A parent is an index into these rows (-1 = none).
         """
         key = self._present & frozenset(kinds)
         for known, (everybody, nesting) in self._found.items():

@@ -22,7 +22,7 @@ OUT_OF_MEMORY = "[OutOfMemory]"
 
 
 class EventKind(IntEnum):
-    """Vendor-independent kind of an event."""
+    """Kind of an event, independent of the vendor."""
 
     UNKNOWN = 0
     OPERATOR = 1
@@ -38,7 +38,7 @@ class EventKind(IntEnum):
     MEMCPY = 7
     MEMSET = 8
     DEVICE_ANNOTATION = 9
-    """A CPU annotation shown on a device row. It is not device time."""
+    """A CPU annotation that is shown on a device row. It is not device time."""
     SYNC = 10
     """A wait recorded on a device row (cuda_sync, cuda_event). It is not device time."""
     OVERHEAD = 11
@@ -57,7 +57,10 @@ class MatrixUse(IntEnum):
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """Only in raw traces: UNKNOWN if the operator's inputs are recorded as float32, else YES."""
+    """Only in raw traces.
+
+    Assembly replaces it by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
+    """
 
 
 class CallRole(IntEnum):
@@ -73,19 +76,19 @@ class CallRole(IntEnum):
     UNMAP = 4
     """Unmaps pages of an expandable segment."""
     GRAPH = 5
-    """Launches a captured graph."""
+    """Launches a CUDA graph."""
     PIN = 6
     """Allocates or frees pinned host memory."""
     SETUP = 7
     """Initializes the driver, a context, a stream or a kernel library."""
     WAIT = 8
-    """Waits for a device, or for a thread that waits for it."""
+    """Waits for a device, or for a thread that itself waits for a device."""
     LAUNCH = 9
     COPY = 10
     SET = 11
     """Launches a memset."""
     CAPTURE = 12
-    """Starts a graph capture: later launches are added to the graph instead of running."""
+    """Starts a graph capture. Later launches are added to the graph instead of being executed."""
     CAPTURED = 13
     """Ends a graph capture."""
     JOIN = 14
@@ -93,10 +96,10 @@ class CallRole(IntEnum):
 
 
 class KernelClass(IntEnum):
-    """Class of a kernel. Rules, tables and facts use its lower-case name."""
+    """Class of a kernel. Rules, tables and results use the lower-case name."""
 
     OTHER = 0
-    """No rule matches the kernel or an operator enclosing its launch."""
+    """No rule matches the name of the kernel or of an operator that encloses its launch."""
     GEMM = 1
     CONVOLUTION = 2
     ATTENTION = 3
@@ -111,7 +114,7 @@ class KernelClass(IntEnum):
     """Sorting of tokens by expert, and matrix multiplications of experts."""
     OPTIMIZER = 9
     COPY = 10
-    """Data moved, set or cast by a kernel. Driver copies are not kernels."""
+    """Kernels that move, set or cast data. Driver copies are not kernels."""
     COMMUNICATION = 11
 
 
@@ -126,7 +129,7 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns which rows of a ``kind`` column have one of these kinds."""
+    """Returns which entries of a ``kind`` column are one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
     # A table lookup takes a tenth of the time of np.isin. This function is called very often.

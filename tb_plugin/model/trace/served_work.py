@@ -15,7 +15,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Mode(IntEnum):
-    """Type of a server iteration. Patterns, tables and facts use its lower-case name."""
+    """Type of a server iteration. Patterns, tables and results use the lower-case name."""
 
     UNKNOWN = 0
     PREFILL = 1
@@ -30,7 +30,7 @@ class Mode(IntEnum):
 
     @property
     def word(self) -> str:
-        """Returns the lower-case name; "" if unknown."""
+        """Returns the lower-case name, or "" if the mode is unknown."""
         return self.name.lower() if self else ""
 
 
@@ -48,31 +48,36 @@ class Served(msgspec.Struct, frozen=True, eq=False):
     decoding: Int64 = no_rows(np.int64)
     """Number of requests in the decode phase."""
     tokens: Int64 = no_rows(np.int64)
-    """Tokens processed by the network, both prompt and decode tokens."""
+    """Number of tokens that the network processes, including prompt tokens and decode tokens."""
     decode_tokens: Int64 = no_rows(np.int64)
     context: Int64 = no_rows(np.int64)
-    """Tokens that attention reads as context, summed over all requests."""
+    """Number of tokens that attention reads as context, summed over all requests."""
     generated: Int64 = no_rows(np.int64)
-    """New tokens, one per decoding request; -1 with speculative decoding, where a request may get several."""
+    """Number of new tokens: one per decoding request. -1 with speculative decoding, where a request may get several
+    tokens.
+    """
 
     def __len__(self) -> int:
         return len(self.mode)
 
     @classmethod
     def of(cls, columns: Sequence[Sequence[int]]) -> Served:
-        """Creates an instance from one sequence per field, in field order; without columns it is empty."""
+        """Creates an instance from ``columns``: one sequence per field, in field order.
+
+        If ``columns`` is empty, so is the instance.
+        """
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
 
     @classmethod
     def unknown(cls, count: int) -> Served:
-        """Returns unknown values for ``count`` steps."""
+        """Returns an instance for ``count`` steps in which all values are unknown."""
         return cls(np.zeros(count, np.uint8), *(np.full(count, MISSING, np.int64) for _ in range(6)))
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """Returns one tuple per field, in field order; empty if there are no values."""
-        return tuple(tuple(getattr(self, field).tolist()) for field in self.__struct_fields__) if len(self) else ()
+        """Returns one tuple per field, in field order. Empty if the instance has no values."""
+        return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
-        """Returns the values of some steps. Without values it returns itself."""
-        return self if not len(self) else Served(*(getattr(self, field)[at] for field in self.__struct_fields__))
+        """Returns the values of some steps. If there are no values, returns the instance itself."""
+        return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))

@@ -1,6 +1,6 @@
 """Steps of a trace, from the best available source.
 
-Profiler steps come first, then server annotations, then repetition, then the whole trace as one step.
+Sources in order of preference: profiler steps, server annotations, repetition, and the whole trace as one step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Int32 = npt.NDArray[np.int32]
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     """Returns the steps of a trace, sorted by time.
 
-    ``launch`` is the row that launched each device row; ``origin`` is the file time of time 0.
+    ``launch`` is the row that launched each device row. ``origin`` is the file's time that becomes time 0.
     """
     if raw.window is not None:
         return steps_of(raw.window)

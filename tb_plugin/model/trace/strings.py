@@ -13,9 +13,9 @@ from tb_plugin.model.trace.schema import MISSING
 
 
 class StringTable:
-    """An immutable list of distinct strings, whose ids are their indices.
+    """An immutable list of distinct strings. The id of a string is its index.
 
-    It is one Arrow array, so it can be memory-mapped.
+    The strings are one Arrow array, which can be memory-mapped.
     """
 
     def __init__(self, values: Iterable[str] | pa.Array) -> None:
@@ -36,17 +36,20 @@ class StringTable:
         return iter(self._array.to_pylist())
 
     def take(self, ids: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the strings with these ids; null for -1."""
+        """Returns the strings with these ids. Id -1 gives null."""
         indices = pa.array(ids.astype(np.int64), mask=ids == MISSING)
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Returns ``predicate`` of each distinct string, indexed by id. The last entry, False, is for id -1."""
+        """Returns, for each string id, whether the string satisfies ``predicate``.
+
+        The last entry, False, is for id -1.
+        """
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
-        """Returns a table with the texts of ``others`` added, and the ids of ``others`` in it.
+        """Returns a table with the texts of ``others`` added, and the id of each of these texts in the table.
 
         Existing ids do not change.
         """
@@ -57,6 +60,6 @@ class StringTable:
         return StringTable(pa.concat_arrays([self._array, others.take(pa.array(new))])), ids
 
     def find(self, text: str) -> int:
-        """Returns the id of a text; -1 if it is not in the table."""
+        """Returns the id of a text; -1 if the table does not contain the text."""
         position = self._array.index(pa.scalar(text, type=pa.large_string())).as_py()
         return int(position)

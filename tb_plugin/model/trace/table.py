@@ -1,12 +1,13 @@
 """The trace model: reader output (RawTrace) and assembled TraceTable.
 
-Both are in one file because they have the same sections, and a new column is added to both.
+Both are in one file because they have the same sections: a new column is added to both.
 
 A RawTrace has the events in file order, exactly as read. ``assemble`` (assemble.py) sorts them, excludes impossible
-times, and computes nesting, launches and steps. The result is immutable and stored in one Arrow file.
+times, and computes nesting, launches and steps. The resulting TraceTable is immutable and is stored in one Arrow
+file.
 
-Rows are events with a duration. Properties that only some rows have are in side tables ("sections"). The ``row``
-column of a section is the index of the event.
+Rows are events with a duration. Properties of only some rows are in side tables ("sections"). The ``row`` column of
+a section has the row that each entry is about.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ Bool = npt.NDArray[np.bool_]
 _YEAR_2000_NS = 946_684_800 * 10**9
 
 
-class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of CPU operators and annotations. All are string ids (-1 = absent), except for the last two."""
+@dataclass(frozen=True, eq=False)
+class OperatorArgs:
+    """Arguments of CPU operators and annotations. All columns except the last two are string ids. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
@@ -96,8 +98,9 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """String id of the copy direction, recorded in addition to the name."""
 
 
-class ClippedRows(msgspec.Struct, frozen=True, eq=False):
-    """Rows with an implausible recorded duration, which ``dur_ns`` of the table shortens (overflow.py)."""
+@dataclass(frozen=True, eq=False)
+class ClippedRows:
+    """Rows with an implausible recorded duration. The table has a shorter one in ``dur_ns`` (overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
@@ -111,8 +114,9 @@ class CallNames(msgspec.Struct, frozen=True, eq=False):
     """``CallRole`` of the name."""
 
 
-class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of collectives (record_param_comms and the kernels they launch); -1 = absent."""
+@dataclass(frozen=True, eq=False)
+class CollectiveArgs:
+    """Arguments of collectives: of record_param_comms events, and of the kernels that they launch. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
@@ -157,11 +161,11 @@ class CounterEvents(msgspec.Struct, frozen=True, eq=False):
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
-    """Always finite."""
+    """Value of the counter. It is always finite."""
     event: Int32 = no_rows(np.int32)
-    """Index of the event in the file. One event may have values of several series."""
+    """Index in the file of the event that has the value. One event may have values of several series."""
     name: Int32 = no_rows(np.int32)
-    """String id of the counter's name, followed by its id in brackets if the event has one."""
+    """String id of the counter's name. If the event has an id, the name is followed by that id in brackets."""
     series: Int32 = no_rows(np.int32)
     """String id of the argument that has the value."""
     pid: Int32 = no_rows(np.int32)
@@ -169,10 +173,11 @@ class CounterEvents(msgspec.Struct, frozen=True, eq=False):
     tid: Int32 = no_rows(np.int32)
 
 
-class CounterSeries(msgspec.Struct, frozen=True, eq=False):
-    """Reported properties of counter series. Series without properties are omitted.
+@dataclass(frozen=True, eq=False)
+class CounterSeries:
+    """Reported properties of counter series. A series without reported properties has no row.
 
-    ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not reported.
+    ``pid``, ``name`` and ``series`` are as in ``CounterEvents``; -1 = not reported.
     """
 
     pid: Int32 = no_rows(np.int32)
@@ -181,14 +186,18 @@ class CounterSeries(msgspec.Struct, frozen=True, eq=False):
     unit: Int32 = no_rows(np.int32)
     """String id of the unit, such as "bytes", "%", "ms" or "MHz" (see ``analysis/recorded_units.py``).
 
-    If not reported, a unit in parentheses at the end of the name is used.
+    If no unit is reported, but the name ends with a unit in parentheses, that unit is used.
     """
     device: Int32 = no_rows(np.int32)
     """String id of the device's ``DeviceInfo.id``."""
 
 
-class Flows(msgspec.Struct, frozen=True, eq=False):
-    """Forward-backward arrows by flow id, in file order. Times are on the clock of the rows' ``start_ns``."""
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """Arrows from forward to backward operators, by flow id and in file order.
+
+    Times are on the same clock as the ``start_ns`` of rows.
+    """
 
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
@@ -201,10 +210,11 @@ class Flows(msgspec.Struct, frozen=True, eq=False):
 class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between events, in file order.
 
-    Each end is a thread or stream and a time, on the clock of ``start_ns``. An arrow starts at the innermost event
-    open at its start time. It ends at the innermost event open at its end time. With ``to_next``, it ends at the
-    next event that begins on that thread or stream. If the trace names the events themselves, ``start_row`` and
-    ``end_row`` are their rows in file order (-1 = none). They are empty if no arrow names its events.
+    Each end is a thread or stream and a time, on the same clock as ``start_ns``. An arrow starts at the innermost
+    event open at its start time. It ends at the innermost event open at its end time, or, with ``to_next``, at the
+    next event that begins on the thread or stream. Some traces record the events of an arrow directly.
+    ``start_row`` and ``end_row`` are then their rows in file order (-1 = none). In other traces, both columns are
+    empty.
     """
 
     name: Int32 = no_rows(np.int32)
@@ -223,7 +233,7 @@ class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
 class Arrows(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between rows, sorted by (tail, head).
 
-    Launches and forward operators have columns of their own instead.
+    Arrows of launches and forward operators are not included: they are in columns of their own.
     """
 
     tail: Int32 = no_rows(np.int32)
@@ -237,19 +247,20 @@ class Arrows(msgspec.Struct, frozen=True, eq=False):
 class AsyncRows(msgspec.Struct, frozen=True, eq=False):
     """Rows of asynchronous operations, which have no thread.
 
-    Their ``tid`` names a track of the process (see lanes.py).
+    The ``tid`` of such a row is the name of a track of the process (see lanes.py).
     """
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
-    """Number of the operation. Rows of one operation nest."""
+    """Number of the operation. The rows of one operation are nested."""
 
 
-class RawTrace(msgspec.Struct, frozen=True, eq=False):
-    """Output of a reader: duration events in file order, with times as in the file, in nanoseconds.
+@dataclass(frozen=True, eq=False)
+class RawTrace:
+    """Output of a reader: events with a duration, in file order. Times are nanoseconds, on the clock of the file.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
-    ``correlation`` and ``external_id`` are -1 if absent (0 is recorded as 0). ``device`` is an index into
+    ``correlation`` and ``external_id`` are -1 if absent, and 0 if recorded as 0. ``device`` is an index into
     ``devices``; -1 on the CPU.
     """
 
@@ -270,47 +281,49 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
     report: ReadReport
-    operators: OperatorArgs = msgspec.field(default_factory=OperatorArgs)
-    python: PythonArgs = msgspec.field(default_factory=PythonArgs)
-    device_args: DeviceArgs = msgspec.field(default_factory=DeviceArgs)
-    collectives: CollectiveArgs = msgspec.field(default_factory=CollectiveArgs)
-    memory: MemoryEvents = msgspec.field(default_factory=MemoryEvents)
-    reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
-    counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
-    counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
-    flows: Flows = msgspec.field(default_factory=Flows)
-    arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
-    process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Process name for each pid text. Labels are appended in parentheses."""
-    thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
+    operators: OperatorArgs = field(default_factory=OperatorArgs)
+    python: PythonArgs = field(default_factory=PythonArgs)
+    device_args: DeviceArgs = field(default_factory=DeviceArgs)
+    collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
+    memory: MemoryEvents = field(default_factory=MemoryEvents)
+    reported_memory: ReportedMemory = field(default_factory=ReportedMemory)
+    counters: CounterEvents = field(default_factory=CounterEvents)
+    counter_series: CounterSeries = field(default_factory=CounterSeries)
+    flows: Flows = field(default_factory=Flows)
+    arrows: ArrowEnds = field(default_factory=ArrowEnds)
+    process_names: Mapping[str, str] = field(default_factory=dict)
+    """Process name for each pid text. A process label follows in parentheses."""
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Thread name for each pair of pid text and tid text."""
     process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Sort key for each pid text, ascending."""
     thread_order: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
-    """Nesting order of rows with equal start and end, outermost first; -1 = not recorded."""
-    asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Nesting order of rows that have the same start and end, outermost first; -1 = not recorded."""
+    asynchronous: AsyncRows = field(default_factory=AsyncRows)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
-    """Offset from file time to time since 1970, in nanoseconds (baseTimeNanoseconds); None if unknown."""
+    """Nanoseconds to add to a time in the file to get the time since 1970 (baseTimeNanoseconds); None if unknown."""
     window: Window | None = None
-    """The part of the file that was read; None = all of it."""
+    """The part of the file that was read. None if the whole file was read."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work always identifies the requesting operator, even across threads."""
+    """Whether the external id of device work always identifies the operator that requested the work, even on
+    another thread.
+    """
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
     classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
-    """Steps reported by the profiler; None if they must be derived from rows."""
+    """Steps that the profiler reports. None if steps must be derived from rows."""
     others: tuple[OpenColumn, ...] = ()
-    """Recorded properties without a dedicated column, under their name in the profile."""
+    """Recorded properties that have no column of their own, with their names in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    """Memory allocated by software components of the device, by component."""
+    blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = field(default_factory=AllocatorTotals)
+    """Memory totals of the device's software components."""
 
 
 class Track(msgspec.Struct, frozen=True):
@@ -322,16 +335,17 @@ class Track(msgspec.Struct, frozen=True):
     thread: str
     is_device: bool
     is_async: bool = False
-    """Whether the track has asynchronous operations instead of a thread. ``tid`` is then their name."""
+    """Whether the track has asynchronous operations instead of a thread. ``tid`` is then the name of the operations."""
     process_order: int = 0
     """Sort key of the process, ascending."""
     thread_order: int = 0
     part: int = MISSING
-    """Process of the track in a merged file; -1 in other files, or if unknown."""
+    """Process of the track in a merged file; -1 if unknown, and in other files."""
 
 
-class Steps(msgspec.Struct, frozen=True, eq=False):
-    """Steps sorted by time; empty if none was recorded. Windows include device work (docs/concepts/time.md)."""
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps sorted by time. Empty if no steps were recorded. Windows include device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -339,9 +353,9 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
     host_start_ns: Int64 = no_rows(np.int64)
     host_end_ns: Int64 = no_rows(np.int64)
     recorded: bool = False
-    """False if the trace has no steps, and a single step covers the whole trace."""
+    """False if the trace has no steps. A single step then covers the whole trace."""
     dropped: tuple[str, ...] = ()
-    """Labels of the last steps, if their device work was not recorded completely."""
+    """Labels of steps at the end that were dropped because their device work was not recorded completely."""
     source: str = ""
     """"profiler", "annotation" (of a server), "stated" (reported by the profile) or "inferred"; "" without steps."""
     framework: str = ""
@@ -349,12 +363,11 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
     served: Served = Served()
     """Server work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Reason why repetition gave no steps (see ``steps/repetition.py``); "" if there are steps or repetition was
-    not searched.
+    """Reason why no steps were found by repetition (see ``steps/repetition.py``). "" if there are steps, or if
+    repetition was not searched.
     """
 
     def take(self, places: Sequence[int]) -> Steps:
-        """Returns the steps at these indices."""
         at = np.array(places, np.intp)
         return replace(
             self,
@@ -376,8 +389,9 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
 
 
-class FullTrace(msgspec.Struct, frozen=True):
-    """Facts about the whole trace, if only a window was opened because the trace does not fit into memory."""
+@dataclass(frozen=True)
+class FullTrace:
+    """Data about the whole trace. Only set if the trace does not fit into memory, so that only a window was opened."""
 
     end_ns: int
     steps: tuple[str, ...]
@@ -387,47 +401,52 @@ class FullTrace(msgspec.Struct, frozen=True):
     budget_bytes: int
     """Memory available to readers."""
     first_work_ns: int = MISSING
-    """Start of the first device work; -1 if there is none."""
+    """Start of the first device work; -1 if there is no device work."""
 
 
-class Window(msgspec.Struct, frozen=True, eq=False):
-    """The opened part of a trace: events that overlap ``[begin_ns, end_ns)``, relative to the start of the trace.
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The part of a trace that was opened: all events that overlap ``[begin_ns, end_ns)``. Times are relative to
+    the start of the trace.
 
-    Also includes launches of device work in the window, and device work launched in it. A launch and the end of its
-    work are at most ``lag_ns`` apart.
+    The window also includes device work that was launched in it, and the launches of device work that ran in it. At
+    most ``lag_ns`` lies between a launch and the end of its work.
     """
 
     origin_ns: int
-    """File time of the start of the trace."""
+    """Time in the file at which the trace starts."""
     begin_ns: int
     end_ns: int
     lag_ns: int
     steps: Steps
-    """Recorded steps that are completely inside the window."""
+    """Recorded steps that lie completely inside the window."""
     full: FullTrace
 
 
-class Coverage(msgspec.Struct, frozen=True):
-    """The part of the file that the numbers cover, included in every payload.
+@dataclass(frozen=True)
+class Coverage:
+    """The part of the file on which numbers are based. Every payload includes it.
 
-    ``start_ns`` and ``end_ns`` are the limits of the opened part; ``fraction_read`` is its share of all events.
+    ``start_ns`` and ``end_ns`` are the limits of the part that was opened. ``fraction_read`` is its share of all
+    events.
     """
 
     start_ns: int
     end_ns: int
     fraction_read: float
     complete: bool
-    """Whether the file is not truncated and was opened completely."""
+    """Whether the file is not truncated and was opened as a whole."""
     full: FullTrace | None = None
     """The whole trace, if only a window was opened; otherwise None."""
 
 
-class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Duration events sorted by start, then longest first, then file order. Integer columns use -1 for "none".
+@dataclass(frozen=True, eq=False)
+class TraceTable:
+    """Events with a duration, sorted by start, then longest first, then file order. In integer columns, -1 = none.
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
-    - ``operator``: innermost enclosing operator; on device rows, the operator that launched the work.
-    - ``launch``: on device rows, the runtime call that launched the work.
+    - ``operator``: innermost enclosing operator; for device rows, the operator that launched the work.
+    - ``launch``: for device rows, the runtime call that launched the work.
     - ``python_parent``: innermost enclosing Python or module call.
     - ``forward``: for backward operators, the forward operator.
     - ``depth``: vertical position of the row on its track.
@@ -452,9 +471,12 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """Duration minus direct children, for operators, modules and runtime calls. For other rows, the duration."""
+    """For operators, modules and runtime calls: the duration minus that of direct children.
+
+    For other rows: the duration.
+    """
     overlaps: Bool
-    """Whether the row partially overlaps another row of its thread, so that it is drawn at another depth."""
+    """Whether the row partially overlaps another row on its thread. Such a row is drawn at another depth."""
     depth: Int16
 
     strings: StringTable
@@ -477,27 +499,33 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     report: ReadReport
     coverage: Coverage
     origin_ns: int
-    """File time of time 0."""
+    """Time in the file that becomes time 0."""
     base_time_ns: int | None
     external_disagreements: int
-    """Number of device rows for which external id and launch give different operators."""
+    """Number of device rows whose external id and launch identify different operators."""
     others: tuple[OpenColumn, ...]
-    """Recorded properties without a dedicated column, in the order of the profile."""
+    """Recorded properties that have no column of their own, in the order of the profile."""
     reported_tables: tuple[ReportedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    captured: Captured = msgspec.field(default_factory=Captured)
-    """Data from another recording about the replayed graphs. The caller adds it; it is never stored with the trace."""
+    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
+    """Data from other recordings about the graphs that this trace replays.
+
+    The caller adds it; it is never stored with the trace.
+    """
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace with data from other recordings about its graphs. Other columns are shared, not copied."""
+        """Returns the trace with data added from other recordings about its graphs.
+
+        All other columns are shared, not copied.
+        """
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
     def calls_that(self, *roles: CallRole) -> Bool:
-        """Returns which rows are runtime or driver calls with these roles."""
+        """Returns which rows are runtime or driver calls with one of these roles."""
         wanted = self.calls.name[np.isin(self.calls.role, roles)]
         if not len(wanted):  # most traces: no need to check each row
             return np.zeros(len(self), np.bool_)
@@ -508,12 +536,12 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
 
     @property
     def process(self) -> Int32 | None:
-        """Returns the process of each row in a merged file (-1 = unknown); None in other files."""
+        """Returns the process of each row in a merged file (-1 = unknown). None for other files."""
         parts = np.array([track.part for track in self.tracks], np.int32)
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the ends of some rows, in nanoseconds. Faster than ``end_ns`` for few rows."""
+        """Returns the ends of some rows, in nanoseconds. For few rows, this is faster than ``end_ns``."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
@@ -521,14 +549,13 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     def clock_ns(self) -> int | None:
         """Returns time 0 in nanoseconds since 1970; None if unknown.
 
-        Old files record times since 1970, new files record a base time.
+        Old files record times since 1970. New files record a base time.
         """
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None
 
     @property
     def end_ns(self) -> Int64:
-        """Returns the end of each row, in nanoseconds."""
         return self.start_ns + self.dur_ns
 
     def __len__(self) -> int:

@@ -1,8 +1,9 @@
 """Nesting of events on a thread: parents, open events and self time.
 
-Events of a thread do not always nest: annotations overlap Python frames, and rounding to microseconds can move a
-child's end past its parent's. The parent of an event is the latest event to start that encloses it completely. An
-event that overlaps another only partly is flagged and drawn on a separate line. No event is discarded.
+Events of a thread do not always nest. Annotations may overlap Python frames, and rounding to microseconds can move
+the end of a child past the end of its parent. The parent of an event is the event that started last among those
+that enclose it completely. An event that partially overlaps another is marked and drawn on a separate line. No
+event is discarded.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _SMALL = 2**15
 class Nesting(msgspec.Struct, frozen=True, eq=False):
     """Nesting of rows, one value per row.
 
-    ``parent`` is the index of the parent (-1 = none). ``depth`` is the line to draw the row on, which open rows
-    never share. ``overlaps`` marks rows that partially overlap an open row.
+    ``parent`` is the index of the parent row (-1 = none). ``depth`` is the line on which the row is drawn; rows
+    that are open at the same time never share a line. ``overlaps`` marks rows that partially overlap a row that is
+    still open.
     """
 
     parent: Int32
@@ -40,7 +42,7 @@ class Nesting(msgspec.Struct, frozen=True, eq=False):
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
     """Returns the nesting of rows, which must be sorted by start, then longest first.
 
-    Rows of different tracks never nest.
+    Rows of different tracks are never nested.
     """
     n = len(start)
     order = stable_order(track)
@@ -64,9 +66,10 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
 
 
 def parents_among(parent: Int32, chosen: Int64) -> Int32:
-    """Returns the parents that ``nest`` would find for the ``chosen`` rows alone. Rows must not partially overlap.
+    """Returns the parents that ``nest`` would find if only the ``chosen`` rows existed. No rows may partially
+    overlap.
 
-    ``parent`` has all rows; ``chosen`` are indices into it, ascending.
+    ``parent`` has the parents of all rows. ``chosen`` has indices into it, ascending.
     """
     position = places_of(chosen, len(parent))
     hop = parent[chosen]
@@ -100,13 +103,13 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
     latest: list[tuple[int, int]] = []
-    """Pairs (-end, row) of the rows that end after all later rows.
+    """Pairs (-end, row) of the rows that end later than every row after them.
 
-    The latest row that ends at or after a given time is always among them.
+    The last row that ends at or after any given time is always among these rows.
     """
     ends: list[int] = []
     deepest: list[tuple[int, int]] = []
-    """Heap of (-depth, end) of open rows. Closed rows are removed late."""
+    """Heap of (-depth, end) of open rows. It may still contain rows that have ended."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
         while ends and ends[0] <= s:
             heappop(ends)
@@ -124,11 +127,11 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
 
 
 def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the latest-started row that is open then (start <= time < end); -1 = none.
+    """Returns, for each track and time, the open row that started last (start <= time < end); -1 = none.
 
     The rows must be sorted by start, and ``parent`` must come from ``nest``. The search follows parents from the
-    last started row until it finds an open one. It skips no open row: a row that is not an ancestor of a later row
-    ends before that later row.
+    last row that started until it finds an open one. No open row is missed: a row that is not an ancestor of a
+    later row ends before that later row.
     """
     if not len(start):
         return np.full(len(at), MISSING, np.int32)
@@ -141,7 +144,7 @@ def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
-    """Returns the row itself or its nearest ancestor that is still open at the time; -1 = none."""
+    """Returns, for each row, the row itself or its nearest ancestor that is still open at the time; -1 = none."""
     row = row.copy()
     if not len(end):
         return row
@@ -153,9 +156,10 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
 
 
 def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns all distinct times, ascending, and the latest-started row open from each time to the next; -1 = none.
+    """Returns all distinct times, ascending, and for each time the row that started last among the rows open until
+    the next time; -1 = none.
 
-    The rows are on one track, sorted by start, and may partly overlap.
+    The rows must be on one track and sorted by start. They may partially overlap.
     """
     before = np.arange(len(start)) - 1
     short = np.arange(len(start))
@@ -170,10 +174,10 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row minus the time covered by its direct children, in nanoseconds; never
-    negative.
+    """Returns the duration of each row minus the time that its direct children cover, in nanoseconds. The result is
+    never negative.
 
-    ``parent`` and ``overlaps`` come from the rows' ``Nesting``.
+    ``parent`` and ``overlaps`` come from the ``Nesting`` of the rows.
     """
     own = end - start
     child = np.flatnonzero(parent != MISSING)
@@ -199,7 +203,10 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Returns each row's value, or that of its nearest ancestor with a value; -1 = none. Parents must come first."""
+    """Returns the value of each row.
+
+    A row without a value gets that of its nearest ancestor with a value; -1 = none. Parents must come first.
+    """
     value, hop = value.copy(), parent.copy()
     while True:
         empty = (value == MISSING) & (hop != MISSING)
@@ -210,5 +217,5 @@ def inherit(value: Int32, parent: Int32) -> Int32:
 
 
 def roots_of(parent: Int32) -> Int32:
-    """Returns the top-level ancestor of each row, or the row itself. Parents must come first."""
+    """Returns the top-level ancestor of each row; for a top-level row, the row itself. Parents must come first."""
     return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

@@ -1,7 +1,7 @@
 """Windows of traces that are too large to open completely.
 
-A trace file has no time index, and its events are grouped by type. A first pass (a reader's ``survey``) finds times
-and sizes; a second pass reads the events of the chosen window.
+A trace file has no time index, and its events are grouped by type. A first pass (the reader's ``survey``) finds
+times and sizes. A second pass reads the events of the chosen window.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ _STEPS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _SHOWN = 20
 
 
-class WindowRequest(msgspec.Struct, frozen=True):
-    """A requested window: labels of the first and last step, or times in nanoseconds from the start of the trace.
+@dataclass(frozen=True)
+class WindowRequest:
+    """A requested window: labels of the first and last step, or times in nanoseconds since the start of the trace.
 
-    Without an end, the window is as long as memory allows. An empty request starts at the first step or event.
+    If no end is requested, the window is as long as memory allows. An empty request starts at the first step;
+    without steps, at the first event.
     """
 
     steps: tuple[str, str | None] | None = None
@@ -53,15 +55,16 @@ def parse_window(text: str) -> WindowRequest:
     )
 
 
-class Survey(msgspec.Struct, frozen=True):
-    """Result of a first pass over a whole file. Times are nanoseconds from the first event.
+@dataclass(frozen=True)
+class Survey:
+    """Result of a first pass over a whole file. Times are nanoseconds since the first event.
 
-    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` has the ascending starts of
-    time ranges. ``cell_bytes`` is the size in the file of the events that start in each range.
+    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` has the starts of consecutive
+    time ranges. For each range, ``cell_bytes`` is the size in the file of the events that start in it.
     """
 
     origin_ns: int
-    """File time of the first event."""
+    """Time of the first event, on the clock of the file."""
     end_ns: int
     lag_ns: int
     cell_ns: tuple[int, ...]
@@ -76,12 +79,12 @@ class Survey(msgspec.Struct, frozen=True):
     step_source: str = ""
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
-    """Columns of ``Served``; empty if not recorded."""
+    """Columns of ``Served``; empty if no such data was recorded."""
     first_work_ns: int = MISSING
     """Start of the first device work; -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps that are completely inside a time range."""
+        """Returns the recorded steps that lie completely inside a time range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -100,11 +103,11 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
-    """Returns the longest window from the requested start with at most ``room_bytes`` of text.
+    """Returns the longest window from the requested start whose events have at most ``room_bytes`` of text.
 
-    The window consists of whole steps if at least one fits; otherwise it is a time range. ``peak_memory_bytes``
-    (for the whole trace) and ``budget_bytes`` are only shown to the user. Raises BadRequest for an unknown step or
-    a time outside the trace.
+    If at least one whole step fits, the window consists of whole steps. Otherwise, it is a time range.
+    ``peak_memory_bytes`` (for the whole trace) and ``budget_bytes`` are only shown to the user. Raises BadRequest
+    for an unknown step, or for a time outside the trace.
     """
     if asked.times_ns is not None:
         begin, end = asked.times_ns
@@ -158,9 +161,10 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 
 
 def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """Returns the rows that belong to the window, and the number of the other rows.
+    """Returns the rows that belong to the window, and the number of all other rows.
 
-    These are the rows that overlap it, the launches of its device work, and the device work of its launches.
+    All rows that overlap the window belong to it. If device work overlaps the window, its launch belongs to the
+    window too. If a launch overlaps the window, the launched device work belongs to it too.
     """
     window = raw.window
     if window is None:
@@ -176,7 +180,7 @@ def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
 
 
 def steps_of(window: Window) -> Steps:
-    """Returns the whole steps of a window; if there are none, the window as one step."""
+    """Returns the steps that lie completely inside the window. If there are none, returns the window as one step."""
     if window.steps.recorded:
         return window.steps
     begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
@@ -188,12 +192,12 @@ def _end(window: Window) -> int:
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """Returns the report after ``outside`` of the loaded events turned out to be outside the window."""
+    """Returns the report, corrected for ``outside`` loaded events that are outside the window."""
     return replace(report, events_loaded=report.events_loaded - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """Returns the coverage of a trace. ``end_ns`` is the end of its last row, from the start of the trace."""
+    """Returns the coverage of a trace. ``end_ns`` is the end of the last row, relative to the start of the trace."""
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)

@@ -1,8 +1,7 @@
-"""Worker names."""
+"""Names of workers."""
 
 from __future__ import annotations
 
 
 def rank_worker(rank: int) -> str:
-    """Returns the name of the worker that has this rank."""
     return f"rank{rank}"

@@ -1,1 +1,1 @@
-"""Questions about loaded profiles and their answers."""
+"""Answers to requests about loaded profiles."""

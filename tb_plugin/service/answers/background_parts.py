@@ -1,7 +1,7 @@
-"""Rank results computed by a Dask cluster in the background.
+"""Results of single ranks, computed by a Dask cluster in the background.
 
-Only a background thread talks to the scheduler, so request threads neither import Dask nor wait for it. A local
-worker process validates each result like any rank summary.
+Only a background thread talks to the Dask scheduler. Request threads neither import Dask nor wait for the
+scheduler. Results from the cluster are validated in a local worker process, in the same way as rank summaries.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler
 from tb_plugin.service.summaries.format import Wanted
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
-# Seconds without a request after which a job is cancelled.
-LEASE_SECONDS = 15.0
 # Seconds to wait after the cluster was unreachable.
 _AWAY_SECONDS = 60.0
 _IDLE_SECONDS = 30.0
@@ -44,8 +43,9 @@ _REFUSALS = 10_000
 _COPY = ".ttsummary"
 
 
-class _Part(msgspec.Struct):
-    """A requested result that is still being computed."""
+@dataclass
+class _Part:
+    """A result that was requested and is not computed yet."""
 
     job: RankJob
     target: str
@@ -54,7 +54,7 @@ class _Part(msgspec.Struct):
 
 
 class _Refusal(NamedTuple):
-    """Why the cluster cannot compute a result, and when to ask it again (monotonic seconds)."""
+    """The reason why the cluster cannot compute a result, and the time of the next attempt in monotonic seconds."""
 
     why: str
     until: float = inf
@@ -69,9 +69,9 @@ class _Taking(NamedTuple):
 
 
 class ClusterParts:
-    """Computes the results of ranks on a cluster.
+    """Computes the results of single ranks on a cluster.
 
-    A job is cancelled if its result is not requested for LEASE_SECONDS.
+    A job is cancelled if nobody requests its result for ABANDONED_READ_SECONDS.
     """
 
     def __init__(
@@ -89,18 +89,18 @@ class ClusterParts:
         self._parts: dict[str, _Part] = {}
         """Pending requests by target path."""
         self._refused: dict[str, _Refusal] = {}
-        """Refusals by target path, latest last."""
+        """Refusals by target path, oldest first."""
         self._taking: list[_Taking] = []
         self._thread: threading.Thread | None = None
         self._away = _Refusal("", -inf)
-        """Why the cluster cannot be used, and until when."""
+        """The reason why the cluster cannot be used at present, and the time of the next attempt."""
         self._closed = threading.Event()
 
     def ask(self, found: ProfileFiles, target: str) -> str | None:
-        """Requests the result of a profile from the cluster.
+        """Requests the result of one profile from the cluster.
 
-        Returns None while it is computed, "" once it is written to ``target``, or the reason why the cluster cannot
-        compute it.
+        Returns None while the cluster computes the result, and "" when the file ``target`` is written. If the
+        cluster cannot compute the result, returns the reason.
         """
         now = time.monotonic()
         with self._lock:
@@ -123,13 +123,12 @@ class ClusterParts:
             return None
 
     def refused(self, target: str) -> str:
-        """Returns why the cluster could not compute a requested result; "" if it could or was not asked."""
+        """Returns the reason why the cluster could not compute the result, or "" if there is none."""
         with self._lock:
             refused = self._refused.get(target)
             return refused.why if refused is not None else ""
 
     def close(self) -> None:
-        """Cancels all pending requests."""
         self._closed.set()
 
     def _work(self) -> None:
@@ -155,8 +154,11 @@ class ClusterParts:
                 cluster.close()
 
     def _round(self, cluster: Cluster) -> bool:
-        """Submits new jobs, cancels abandoned ones and stores results. Returns False if there was nothing to do."""
-        late = time.monotonic() - LEASE_SECONDS
+        """Submits new jobs, cancels abandoned jobs and stores finished results.
+
+        Returns False if there was nothing to do.
+        """
+        late = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             left = [part for part in self._parts.values() if part.asked < late]
             for part in left:

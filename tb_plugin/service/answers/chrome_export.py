@@ -52,7 +52,7 @@ _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "m
 
 
 def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, target: str) -> None:
-    """Writes the events that overlap ``[start_ns, end_ns)`` to the file ``target``, gzipped."""
+    """Writes the events that overlap ``[start_ns, end_ns)`` to the gzipped file ``target``."""
     low = trace.coverage.start_ns if start_ns is None else start_ns
     high = trace.coverage.end_ns if end_ns is None else end_ns
     touching = (trace.start_ns < high) & (trace.end_ns > low) | (trace.start_ns >= low) & (trace.start_ns < high)
@@ -216,7 +216,7 @@ def _identity(text: str) -> int | str:
 
 
 def _microseconds(time_ns: int) -> msgspec.Raw:
-    """Returns microseconds with all digits, because a float would lose the nanoseconds."""
+    """Converts nanoseconds to microseconds as decimal text, because a float would round the value."""
     whole, rest = divmod(abs(time_ns), 1000)
     sign = "-" if time_ns < 0 else ""
     return msgspec.Raw(f"{sign}{whole}.{rest:03d}".encode() if rest else f"{sign}{whole}".encode())

@@ -14,7 +14,7 @@ CHUNK_BYTES = 1024 * 1024
 class Download(msgspec.Struct, frozen=True):
     """A file to download.
 
-    If ``gzipped``, the chunks are compressed, and the client decompresses them.
+    If ``gzipped`` is set, the chunks are gzipped, and the client decompresses them.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Download(msgspec.Struct, frozen=True):
     gzipped: bool = False
 
     def plain(self) -> Iterator[bytes]:
-        """Yields the uncompressed content, in chunks."""
+        """Yields the uncompressed content in chunks."""
         if not self.gzipped:
             yield from self.chunks
             return
@@ -34,7 +34,6 @@ class Download(msgspec.Struct, frozen=True):
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Yields the content of a file in chunks."""
     with path.open("rb") as stream:
         while chunk := stream.read(CHUNK_BYTES):
             yield chunk

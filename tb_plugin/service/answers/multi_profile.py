@@ -1,7 +1,7 @@
 """Views of several profiles: all workers of a run, or a comparison.
 
-The scheduler gathers one result per profile (``part_scheduler.py``). A worker process merges them if the view
-requires it, and answers.
+The scheduler collects one result per profile (``part_scheduler.py``). A worker process merges the results if the
+view requires this. Then a worker process computes the view.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
+from tb_plugin.service.profiles_without_trace import WHY
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
@@ -46,19 +47,18 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 _MAX_REMEMBERED = 64
 
 
-class _Inputs(msgspec.Struct, frozen=True, eq=False):
-    """Cached inputs of a view of all workers of a run."""
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Cached inputs of a view that covers all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """View parameters that list failed workers and refused summaries."""
+    """View parameters that name the failed workers and the refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Answers requests for views of several profiles."""
-
     def __init__(
         self,
         catalog: ProfileCatalog,
@@ -79,7 +79,7 @@ class MultiProfileAnswers:
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Returns the answer about several profiles, or their loading state until all are ready.
+        """Returns a view of several profiles, or the loading state until all results are ready.
 
         Raises UserError.
         """
@@ -95,9 +95,9 @@ class MultiProfileAnswers:
     def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers a view of all workers of a run from cached inputs, without reading any profile.
+        """Returns a view of all workers of a run, computed from cached inputs. Reads no profile.
 
-        Returns the state of an unread profile if no inputs are cached or a file has changed. Raises UserError.
+        If the inputs are not cached or have changed, returns a Profile with the state ``found``. Raises UserError.
         """
         every = self._catalog.workers(place)
         known = self._known.get(_run_key(every[0], place, analysis))
@@ -181,9 +181,10 @@ class MultiProfileAnswers:
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """Returns the file with the merged results; a worker process creates it once.
+        """Returns the file with the merged results. If it does not exist, a worker process creates it.
 
-        Returns None if a summary was refused: the caller then reads the trace instead. Raises UserError.
+        Returns None if a summary was refused. The caller then uses the trace instead of the summary. Raises
+        UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         from tb_plugin.service.answers.multi_questions import WriteMergedPart
@@ -218,7 +219,7 @@ class MultiProfileAnswers:
     ) -> bytes | Profile:
         """Compares a baseline with an experiment.
 
-        Each has its own selected steps; the default is all. Raises UserError.
+        Each of the two has its own step selection. An empty selection means all steps. Raises UserError.
         """
         exp = self._catalog.find(place)
         base = self._catalog.find(_baseline(exp, params))
@@ -296,10 +297,10 @@ def multi_profile_view(view_id: str) -> Analysis[Any] | None:
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """Returns the profile that ``base_run``, ``base_worker`` and ``base_span`` name.
+    """Returns the baseline given by ``base_run``, ``base_worker`` and ``base_span``.
 
-    Missing names default to those of the experiment. The window has no default, because steps of one trace do not
-    apply to another.
+    Missing parameters default to the run, worker and span of the experiment. The window has no default, because the
+    steps of one trace do not apply to another.
     """
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))

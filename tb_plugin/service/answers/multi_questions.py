@@ -1,4 +1,4 @@
-"""Questions to worker processes about several profiles."""
+"""Questions about several profiles, for worker processes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-class WritePart(msgspec.Struct, frozen=True):
-    """Asks for the result of a view for one profile, as the file ``target``."""
+@dataclass(frozen=True)
+class WritePart:
+    """Computes the result of a view for one profile and writes it to the file ``target``."""
 
     file: ModelFile
     view_id: str
@@ -36,7 +37,7 @@ class WritePart(msgspec.Struct, frozen=True):
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Writes the result and returns ``target``. Raises BadRequest, CacheRefused."""
+        """Writes the file and returns ``target``. Raises BadRequest, CacheRefused."""
         analysis = analysis_by_id(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
@@ -53,14 +54,15 @@ class WritePart(msgspec.Struct, frozen=True):
         return models.part(self.file, analysis, self.params)
 
 
-class TakePart(msgspec.Struct, frozen=True):
-    """Asks to extract the result in a rank summary into the file ``target``."""
+@dataclass(frozen=True)
+class TakePart:
+    """Extracts the result of a rank summary and writes it to the file ``target``."""
 
     summary: RankSummary
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns why the summary is refused; "" if the result was extracted.
+        """Returns "" after success, or the reason why the summary is refused.
 
         The reason completes the sentence "its summary ...". Raises CacheRefused.
         """
@@ -78,15 +80,16 @@ _UNPACKED_FACTOR = 5
 Source = str | RankSummary
 
 
-class WriteMergedPart(msgspec.Struct, frozen=True):
-    """Asks to merge the results of all workers of a run into the file ``target``.
+@dataclass(frozen=True)
+class WriteMergedPart:
+    """Merges the results of all workers of a run and writes the merged result to the file ``target``.
 
-    ``parts`` holds (worker, source) pairs.
+    ``parts`` contains (worker, source) pairs.
     """
 
     parts: tuple[tuple[str, Source], ...]
     companion: tuple[tuple[str, Source], ...]
-    """Results of profiles of another kind in the same run, as (worker, source) pairs."""
+    """(worker, source) pairs of profiles in the same run that have another format."""
     view_id: str
     target: str
 
@@ -97,15 +100,17 @@ class WriteMergedPart(msgspec.Struct, frozen=True):
         )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Merges the results, unless a summary is refused. Returns the reason for each refusal, by index in
-        ``parts``.
+        """Writes the merged result and returns an empty dict.
 
+        If any summary is refused, writes nothing and returns the reason for each refusal, by index in ``parts``.
         Raises CacheFileLost, CacheRefused, and UserError if merging exceeds the memory budget.
         """
         analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("This view does not merge ranks.", self.view_id, "Request the view instead.")
+            raise NotFoundError(
+                "This view has no merged result of all ranks.", self.view_id, "Request the view itself."
+            )
         read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
@@ -136,10 +141,9 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results, and the reason for each refused summary by index. If any is refused, there are no
-    results.
+    """Returns the results, and the reason for each refused summary by index.
 
-    Raises UserError.
+    If any summary is refused, the list of results is empty. Raises UserError.
     """
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
@@ -160,7 +164,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
 class _Together(msgspec.Struct, frozen=True):
     """A question about several profiles.
 
-    ``parts`` holds (worker, result file) pairs; ``steps`` is the step selection as text.
+    ``parts`` contains (worker, result file) pairs. ``steps`` is the text of the step selection.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -179,12 +183,13 @@ class _Together(msgspec.Struct, frozen=True):
         """Returns the requested table with all matching rows. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, as_columns=True))._answer(models)
         if not isinstance(table, ColumnTable):
-            raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
+            raise NotFoundError("This is not a table.", self.view_id, "Specify a table.")
         return table
 
 
-class AskMultiView(_Together, frozen=True):
-    """Asks for a view of several profiles, or one page of its tables, as JSON."""
+@dataclass(frozen=True)
+class AskMultiView(_Together):
+    """Computes a view of several profiles, or one page of its tables, as JSON."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
@@ -194,8 +199,9 @@ class AskMultiView(_Together, frozen=True):
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
-class AskMultiCsv(_Together, frozen=True):
-    """Asks for all matching rows of a table of several profiles, as CSV."""
+@dataclass(frozen=True)
+class AskMultiCsv(_Together):
+    """Exports all matching rows of a table of several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFoundError, BadRequest, CacheFileLost."""
@@ -205,8 +211,9 @@ class AskMultiCsv(_Together, frozen=True):
         return as_csv(table.columns, table.data, table.matching)
 
 
-class AskMultiArrow(_Together, frozen=True):
-    """Asks for all matching rows of a table of several profiles, as an Arrow IPC stream."""
+@dataclass(frozen=True)
+class AskMultiArrow(_Together):
+    """Exports all matching rows of a table of several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns an Arrow IPC stream. Raises NotFoundError, BadRequest, CacheFileLost."""

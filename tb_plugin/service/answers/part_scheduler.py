@@ -20,11 +20,13 @@ from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_by_id, formats_of, model_of
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
-from tb_plugin.service.loader import LEASE_SECONDS, Loader
+from tb_plugin.service.loader import Loader
+from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries import VIEW
+from tb_plugin.service.summaries.format import VIEW
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 
 if TYPE_CHECKING:
@@ -37,19 +39,22 @@ _SUFFIX = ".part"
 class State(msgspec.Struct):
     """Progress of a group of profiles.
 
-    ``ready`` holds (worker, source) pairs.
+    ``ready`` contains (worker, source) pairs.
     """
 
-    ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
-    failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
-    waiting: list[Entry] = msgspec.field(default_factory=list)
-    refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
-    """(worker, reason) pairs of results that are computed locally because a summary or the cluster failed."""
+    ready: list[tuple[str, Source]] = field(default_factory=list)
+    failed: list[tuple[str, UserError]] = field(default_factory=list)
+    waiting: list[Entry] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """(worker, reason) pairs of results that are computed locally, because the summary was refused or the cluster
+    failed.
+    """
     fraction: float = 0.0
 
 
-class _PartRequest(msgspec.Struct, frozen=True):
-    """A request for the result of one profile; ``capture`` names its graph captures."""
+@dataclass(frozen=True)
+class _PartRequest:
+    """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
 
     entry: Entry
     analysis: Analysis[Any]
@@ -58,9 +63,9 @@ class _PartRequest(msgspec.Struct, frozen=True):
 
 
 class PartScheduler:
-    """Gathers the results of several profiles.
+    """Collects the results of several profiles.
 
-    A load is cancelled unless the request is repeated.
+    Loading stops if the request is not repeated.
     """
 
     def __init__(
@@ -79,7 +84,7 @@ class PartScheduler:
         self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
-        """Time of the last request for each pending result, in monotonic seconds."""
+        """For each pending result, the time of the last request in monotonic seconds."""
         self._lock = threading.Lock()
 
     def gather(
@@ -90,10 +95,11 @@ class PartScheduler:
         wait: bool = False,
         capture: Callable[[Entry], str] = lambda entry: "",
     ) -> State:
-        """Starts or continues computing the results; ``wait`` blocks until all are done.
+        """Starts or continues computing the results, and returns their state.
 
-        Failures of single profiles are reported in the returned state. ``params.steps`` selects steps of each
-        profile; ``capture`` returns the graph captures of a profile.
+        ``wait`` blocks until every profile is done or has failed. The returned state contains the errors of failed
+        profiles. ``params.steps`` selects the steps of each profile. ``capture`` returns the capture text of a
+        profile.
         """
         params = replace(params, table=None)
         formats = formats_of(analysis)
@@ -121,9 +127,9 @@ class PartScheduler:
                     continue  # the next round reports the error
 
     def end_leases(self) -> None:
-        """Cancels work that was not requested for LEASE_SECONDS."""
+        """Cancels work that nobody requested for ABANDONED_READ_SECONDS."""
         self.summaries.end_leases()
-        oldest = time.monotonic() - LEASE_SECONDS
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [key for key, asked in self._asked.items() if asked < oldest]
             jobs = [self._jobs.pop(key) for key in late if self._asked.pop(key) and key in self._jobs]
@@ -162,7 +168,10 @@ class PartScheduler:
             state.fraction += 1.0
 
     def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
-        """Returns the result file, computed by the cluster if there is one. None: not ready. Raises UserError."""
+        """Returns the result file, or None until it is ready.
+
+        The cluster computes the result if there is a cluster. Raises UserError.
+        """
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
         is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.files.rank)
@@ -188,7 +197,7 @@ class PartScheduler:
         )
 
     def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
-        """Returns the result file, computed locally. None: the profile or the result is not ready. Raises UserError."""
+        """Computes the result file locally. Returns None until the file is ready. Raises UserError."""
         entry = asked.entry
         if entry.gone:
             raise NotFoundError("The file changed while it was read.", entry.files.url, "Repeat the request.")
@@ -232,6 +241,6 @@ class PartScheduler:
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
     """Returns the combined loading state of ``count`` profiles.
 
-    ``fraction`` is the sum of their loaded fractions.
+    ``fraction`` is the sum of the loaded fractions of these profiles.
     """
     return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)

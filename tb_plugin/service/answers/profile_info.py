@@ -1,4 +1,4 @@
-"""State of one profile, and its views once loaded."""
+"""State of one profile, and its views after loading."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _MEASURED = ("copying", "surveying", "reading")
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
-    """Returns the views of a profile in navigation order; empty until it is loaded."""
+    """Returns the views of a profile in navigation order. The list is empty until the profile is loaded."""
     return [] if entry.summary is None else entry.summary.views
 
 
 def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
-    """Adds the views of all workers that apply to at least one of ``workers``.
+    """Adds views of all workers to a profile, if at least one worker in ``workers`` has the data for them.
 
-    No worker is read for this: an unread worker is assumed to have the data. Views that are hidden unless they
-    apply are added only if a loaded worker has the data.
+    Reads no profile. A worker that is not loaded yet counts as having the data. However, a view that is normally
+    hidden is added only if a loaded worker has the data.
     """
     model = registry.model_of(entry.files.reader)
     others = [
@@ -66,16 +66,16 @@ def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
 
 
 def unready_profile(entry: Entry) -> Profile:
-    """Returns the state of a profile that could not answer yet.
+    """Returns the loading state of a profile that cannot answer a request yet.
 
-    A profile that became ready or failed meanwhile is reported as loading, so that the client asks again.
+    If the profile has become ready or failed since then, the state is ``loading``, so that the client repeats the
+    request.
     """
     profile = profile_of(entry)
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
 
 
 def profile_of(entry: Entry) -> Profile:
-    """Returns the state of a profile and its views."""
     now = entry.now
     summary, stage = now.summary, entry.progress(now)
     model = registry.model_of(entry.files.reader)
@@ -103,7 +103,7 @@ def profile_of(entry: Entry) -> Profile:
 
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
-    """Describes an unread profile by its rank summary. Its state is ``ready``."""
+    """Returns the state of a profile whose trace is not loaded, from its rank summary. The state is ``ready``."""
     model = registry.model_of(entry.files.reader)
     return Profile(
         run=entry.files.run,

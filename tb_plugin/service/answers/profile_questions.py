@@ -1,4 +1,4 @@
-"""Questions to worker processes about one loaded profile."""
+"""Questions about one loaded profile, for worker processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-class AskView(msgspec.Struct, frozen=True):
-    """Asks for a view as JSON, or for one page of the table ``params.table``."""
+@dataclass(frozen=True)
+class AskView:
+    """Computes a view as JSON, or one page of the table ``params.table``."""
 
     file: ModelFile
     view_id: str
@@ -39,23 +40,25 @@ class AskView(msgspec.Struct, frozen=True):
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
 
 
-class AskCsv(msgspec.Struct, frozen=True):
-    """Asks for all matching rows of a table as CSV."""
+@dataclass(frozen=True)
+class AskCsv:
+    """Exports all matching rows of a table as CSV."""
 
     file: ModelFile
     view_id: str
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8 with units in the header. Raises NotFoundError, BadRequest."""
+        """Returns CSV in UTF-8. The header contains the units. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
         frame, rows = _table_rows(models, self.file, self.view_id, self.params)
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
-class AskArrow(msgspec.Struct, frozen=True):
-    """Asks for all matching rows of a table as an Arrow IPC stream."""
+@dataclass(frozen=True)
+class AskArrow:
+    """Exports all matching rows of a table as an Arrow IPC stream."""
 
     file: ModelFile
     view_id: str
@@ -70,22 +73,23 @@ class AskArrow(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Facts and tables of a profile for programs.
+    """Facts and tables of a profile, for programs.
 
-    ``tables`` holds JSON, because decoding large tables is slow.
+    ``tables`` contains undecoded JSON, because decoding large tables is slow.
     """
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
     dismissed: list[str]
-    """Ids of the rules excluded by the log directory."""
+    """Ids of rules that the file ``torch_trace_ignore`` excludes."""
 
 
-class AskNumbers(msgspec.Struct, frozen=True):
-    """Asks for facts, tables and notices of the views in ``view_ids``.
+@dataclass(frozen=True)
+class AskNumbers:
+    """Computes facts, tables and notices of the views in ``view_ids``.
 
-    Views in ``sentence_ids`` contribute notices only, those in ``counted_ids`` facts only.
+    Views in ``sentence_ids`` contribute only notices. Views in ``counted_ids`` contribute only facts.
     """
 
     file: ModelFile
@@ -129,8 +133,9 @@ class _Views(msgspec.Struct):
     notices: list[Notices] = msgspec.field(default_factory=list)
 
 
-class AskTiles(msgspec.Struct, frozen=True):
-    """Asks for tiles of the timeline."""
+@dataclass(frozen=True)
+class AskTiles:
+    """Computes tiles of the timeline."""
 
     file: ModelFile
     level: int
@@ -145,8 +150,9 @@ class AskTiles(msgspec.Struct, frozen=True):
         )
 
 
-class WriteWindow(msgspec.Struct, frozen=True):
-    """Asks for the events that overlap ``[start_ns, end_ns)``, as gzipped Chrome JSON in the file ``target``."""
+@dataclass(frozen=True)
+class WriteWindow:
+    """Writes the events that overlap ``[start_ns, end_ns)`` as gzipped Chrome JSON to the file ``target``."""
 
     file: ModelFile
     start_ns: int | None
@@ -163,8 +169,9 @@ class WriteWindow(msgspec.Struct, frozen=True):
         return self.target
 
 
-class WriteStacks(msgspec.Struct, frozen=True):
-    """Asks for merged stacks, gzipped, in the file ``target``."""
+@dataclass(frozen=True)
+class WriteStacks:
+    """Writes merged stacks to the gzipped file ``target``."""
 
     file: ModelFile
     params: Params
@@ -191,5 +198,7 @@ def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Param
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
-        raise NotFoundError(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+        raise NotFoundError(
+            f"The view {view_id} has no table {params.table}.", params.table or "", f"Available tables: {names}."
+        )
     return frame, matching(frame, part.remaining(params))[0]

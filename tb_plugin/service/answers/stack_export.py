@@ -1,6 +1,6 @@
-"""Merged stacks for other tools: folded stacks and speedscope JSON.
+"""Export of merged stacks as folded stacks and speedscope JSON.
 
-Both contain every stack with self time, in nanoseconds, so their sums equal those on the page.
+Both formats contain every stack that has self time, in nanoseconds. The sums therefore equal those on the page.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the selected stacks to the file ``target``, gzipped.
+    """Writes the selected stacks to the gzipped file ``target``.
 
     Raises BadRequest, and NotFoundError if there are no stacks.
     """
     if form not in SUFFIXES:
-        raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
+        raise BadRequest(f"There is no format {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
     # A flame graph merges all threads; speedscope shows one thread at a time.
     places = merged_stacks(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
@@ -47,7 +47,9 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
 
 
 def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
-    """Yields lines ``outermost;...;innermost nanoseconds`` for stacks with self time, longest first."""
+    """Yields one line ``outermost;...;innermost nanoseconds`` per stack that has self time, in descending order of
+    time.
+    """
     open_places: list[int] = []
     texts: list[str] = []
     for place, above in enumerate(places.parent.tolist()):

@@ -1,4 +1,4 @@
-"""Step selection in requests: ``5,7-9`` or ``decode``."""
+"""Step selection in a request, such as ``5,7-9`` or ``decode``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Returns the labels of the selected steps in trace order; None (all steps) for an empty text.
+    """Returns the labels of the selected steps in trace order, or None if ``text`` is empty.
 
-    Raises BadRequest.
+    None means all steps. Raises BadRequest.
     """
     if not text.strip():
         return None
@@ -32,21 +32,21 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
             what = f"It has {_step_list(labels)}." + (
-                f" You can also name a mode: {', '.join(modes)}." if modes else ""
+                f" You can also specify a mode: {', '.join(modes)}." if modes else ""
             )
             raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)
         chosen |= hits
     if not chosen:
-        raise BadRequest("The steps parameter selects no step.", "steps", "Write labels and ranges such as 5,7-9.")
+        raise BadRequest("The steps parameter selects no step.", "steps", "Use labels and ranges, such as 5,7-9.")
     return tuple(label for label in labels if label in chosen)
 
 
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns the time range covered by both the selected steps and the given bounds; None = unbounded.
+    """Returns start and end of the intersection of the selected steps with the given bounds; None = unbounded.
 
-    Raises BadRequest if the range is empty.
+    Raises BadRequest if the intersection is empty.
     """
     labels = chosen_steps(text, steps)
     if labels is not None:

@@ -1,6 +1,6 @@
 """Rank summaries as a source of results.
 
-This module decodes nothing: the worker process that merges the ranks of a run validates the summaries
+This module does not decode summaries. The worker process that merges the ranks of a run validates them
 (``multi_questions.WriteMergedPart``).
 """
 
@@ -21,9 +21,18 @@ import msgspec
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
-from tb_plugin.service.loader import LEASE_SECONDS
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
+from tb_plugin.service.summaries.compute import current_settings
+from tb_plugin.service.summaries.format import (
+    Settings,
+    SummaryRefused,
+    Wanted,
+    check_values,
+    content_of,
+    decode_unchecked,
+)
+from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
@@ -38,37 +47,38 @@ _MAX_COPIES = 16
 RETRY_SECONDS = 60.0
 
 
-class RankSummary(msgspec.Struct, frozen=True):
-    """A local rank summary, or the local copy of a remote one.
+@dataclass(frozen=True)
+class RankSummary:
+    """A local rank summary, or the local copy of a remote summary.
 
-    ``wanted`` is the content that it must have.
+    ``wanted`` specifies the files and settings that the summary must match.
     """
 
     file: Located
     wanted: Wanted
     is_copy: bool = False
-    """Whether it is a cached copy that can be downloaded again."""
+    """True for a cached copy, which can be downloaded again."""
 
     @property
     def key(self) -> str:
-        """Returns a cache key of this version of the summary."""
+        """Returns a cache key that changes with the file and with ``wanted``."""
         settings = self.wanted.settings
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
 
 class Refusal(NamedTuple):
-    """Why a summary cannot be used. ``why`` completes the sentence "its summary ..."."""
+    """The reason why a summary cannot be used. ``why`` completes the sentence "its summary ..."."""
 
     why: str
     for_now: bool = False
-    """Whether the file could not be read, so that a later attempt may succeed."""
+    """True if the file could not be read. A later attempt may succeed."""
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
     """Returns the results in rank summaries, and the reason for each refused summary by index.
 
-    If any is refused, ignore the results. They may take at most ``room_bytes`` of memory together. Raises
-    CacheFileLost if a copy is missing.
+    If any summary is refused, the results must not be used. Together, the results may use at most ``room_bytes`` of
+    memory. Raises CacheFileLost if a cached copy is missing.
     """
     room = room_bytes
     made: list[Part] = []
@@ -106,15 +116,16 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
 
 
 class _ProfileSummaries(NamedTuple):
-    """The summaries of a profile, cached with the settings and cache folder they depend on."""
+    """Cached summaries of a profile. They are valid for these settings and this cache folder only."""
 
     settings: Settings
     folder: Path
     summaries: tuple[RankSummary, ...]
 
 
-class _Lease(msgspec.Struct):
-    """Protects a cached copy from eviction while it is requested."""
+@dataclass
+class _Lease:
+    """Protects a cached copy from eviction while it is in use."""
 
     held: ExitStack
     asked: float
@@ -123,7 +134,7 @@ class _Lease(msgspec.Struct):
 class Summaries:
     """Rank summaries of profiles. Remote summaries are copied into the cache first.
 
-    Requested copies are protected from eviction: otherwise the summaries of a large run would evict each other.
+    Copies in use are protected from eviction. Otherwise the summaries of a large run would evict each other.
     """
 
     def __init__(self, store: FileStore) -> None:
@@ -131,7 +142,7 @@ class Summaries:
         self._lock = threading.Lock()
         self._known: WeakKeyDictionary[ProfileFiles, _ProfileSummaries] = WeakKeyDictionary()
         self._remote: dict[RankSummary, SummaryFile] = {}
-        """Remote file of each cached copy."""
+        """Remote file for each cached copy."""
         self._copies: dict[RankSummary, Future[None]] = {}
         """Downloads in progress."""
         self._waiting: deque[RankSummary] = deque()
@@ -139,12 +150,13 @@ class Summaries:
         """Number of running download threads."""
         self._leases: dict[RankSummary, _Lease] = {}
         self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
-        """Refusal and its time, in monotonic seconds."""
+        """Refusals and their times, in monotonic seconds."""
 
     def of(self, entries: Iterable[Entry]) -> dict[Entry, RankSummary | str]:
-        """Returns the first usable summary of each profile, or why its first summary is refused.
+        """Returns the first usable summary of each profile.
 
-        Profiles without summaries are omitted.
+        If no summary of a profile is usable, its value is the reason why its first summary is refused. Profiles
+        that have no summary are omitted.
         """
         found: dict[Entry, RankSummary | str] = {}
         for entry in entries:
@@ -155,8 +167,8 @@ class Summaries:
         return found
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
-        """Returns the summaries of a profile, preferred first."""
-        found = entry.files
+        """Returns the summaries of a profile, in order of preference."""
+        found, settings = entry.files, current_settings()
         if not found.summaries or entry.window:
             return ()
         from tb_plugin.service.summaries.compute import current_settings
@@ -173,9 +185,9 @@ class Summaries:
         return known.summaries
 
     def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
-        """Starts copying remote summaries and returns how many are not copied yet.
+        """Starts copying remote summaries. Returns the number of summaries whose copy is not finished.
 
-        A summary that could not be copied is refused for a while.
+        If copying fails, the summary is refused for RETRY_SECONDS.
         """
         now = time.monotonic()
         copies = []
@@ -197,8 +209,8 @@ class Summaries:
             lease.held.close()
 
     def end_leases(self) -> None:
-        """Allows the cache to evict copies that were not requested for LEASE_SECONDS."""
-        oldest = time.monotonic() - LEASE_SECONDS
+        """Allows the cache to evict copies that nobody requested for ABANDONED_READ_SECONDS."""
+        oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
         self.let_go(late)
@@ -211,7 +223,7 @@ class Summaries:
             self._refused[summary] = refusal, time.monotonic()
 
     def refusal(self, summary: RankSummary) -> str:
-        """Returns why a summary cannot be used now; "" if it can."""
+        """Returns the reason why a summary cannot be used at present, or "" if it can be used."""
         refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
         return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
 
@@ -230,9 +242,10 @@ class Summaries:
         lease.asked = now
 
     def _copy_of(self, summary: RankSummary) -> Future[None] | None:
-        """Returns the download in progress; None if it is done or was refused. The caller holds the lock.
+        """Returns the download in progress, or None if the copy is finished or refused. The caller must have
+        acquired the lock.
 
-        Downloads use daemon threads: a ThreadPoolExecutor would finish all copies before Python exits.
+        Downloads use daemon threads. With a ThreadPoolExecutor, Python would finish all downloads before it exits.
         """
         if (copy := self._copies.get(summary)) is not None:
             return copy

@@ -1,6 +1,7 @@
 """Export of tables as CSV or Arrow.
 
-Tables of many ranks have millions of rows, so they are written in blocks of columns, never as Python objects.
+Tables of many ranks have millions of rows. They are therefore written column by column in blocks, and never
+converted to Python objects.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ _END = "\r\n"
 
 
 def as_arrow(data: pa.Table) -> bytes:
-    """Returns a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write_table(data)
@@ -36,7 +36,7 @@ def as_arrow(data: pa.Table) -> bytes:
 
 
 def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as an Arrow IPC stream, with dictionary columns decoded."""
+    """Returns the given rows as an Arrow IPC stream. Dictionary columns are decoded."""
     kinds = [_plain(data[name]) for name in data.column_names]
     schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
     sink = pa.BufferOutputStream()
@@ -49,9 +49,9 @@ def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as CSV in UTF-8, with units in the header.
+    """Returns the given rows as CSV in UTF-8. The header contains the units.
 
-    The output equals that of Python's csv module.
+    The output is the same as from Python's csv module.
     """
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]

@@ -1,4 +1,4 @@
-"""Profiles claimed by readers, and their names."""
+"""Profiles found by readers, their files and span ids."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile
 
 
-class Draft(msgspec.Struct, frozen=True, eq=False):
-    """A profile found by a reader, before it is named."""
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A profile found by a reader. It has no run, worker and span names yet."""
 
     root: Root
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
     is_present: bool = True
-    """False if only the rank summary of the trace exists."""
+    """False if the trace is missing and only its rank summary exists."""
     is_chosen: bool = False
-    """Whether the user named this file, so that its content decides, not its name."""
+    """True if the user gave the path of this file. Its content then decides whether it is a trace, not its name."""
 
 
 class Claims:
-    """Profiles of one log directory. No two share a file: the first claim wins."""
+    """Profiles of one log directory. A file belongs to the first profile that claims it."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Returns whether all files of a draft are unclaimed."""
+        """Returns whether no file of a draft belongs to another profile."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Returns whether a file is unclaimed."""
+        """Returns whether a file belongs to no profile."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
-        """Adds a profile unless one of its files is already claimed."""
+        """Adds a profile, unless one of its files belongs to another profile."""
         if self.leaves(draft):
             self.drafts.append(draft)
             self._files.update(draft.candidate.names, draft.candidate.also)
 
 
 def number_spans(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
-    """Returns the profiles with unique span ids per worker: "1", "2", ... sorted by time, then profiles without a
-    time.
+    """Returns the profiles with a span id that is unique per worker.
 
-    The first profile opens by default. ``readers`` breaks ties: PyTorch JSON comes before Perfetto packets of the
-    same recording.
+    The ids are "1", "2", ... in order of time. Profiles that have no time come last. The first profile opens by
+    default. Among profiles that have no time, the order of ``readers`` decides: PyTorch JSON comes before Perfetto.
     """
     groups: dict[tuple[str, str], list[Draft]] = defaultdict(list)
     for draft in drafts:
@@ -123,15 +123,15 @@ _FIRST_PLAUSIBLE_MS = 10**11
 
 
 def time_of(token: str | None) -> int | None:
-    """Returns the time in a file name, in milliseconds since 1970; None if it is not a plausible time."""
+    """Returns the time in a file name as milliseconds since 1970, or None if the number is not a plausible time."""
     nanoseconds = _nanoseconds_of(token)
     return None if nanoseconds is None else nanoseconds // 1_000_000
 
 
 def _nanoseconds_of(token: str | None) -> int | None:
-    """Returns the time in nanoseconds since 1970; None if it is not a plausible time.
+    """Returns the time in a file name as nanoseconds since 1970, or None if the number is not a plausible time.
 
-    Old PyTorch versions write milliseconds, new ones nanoseconds; the magnitude tells them apart.
+    Old PyTorch versions write milliseconds, and new versions write nanoseconds. The size of the number tells which.
     """
     if not token or not token.isdigit():
         return None

@@ -1,9 +1,8 @@
 """Merging of the folders of one distributed job into one run.
 
-Files do not name their job. Profiles are merged if they report the same world size, backend and process group, and
-have distinct ranks and overlapping times. A repeated rank means two jobs, a restart or a copy: then only
-unambiguous folders are merged. Host names and process ids are not sufficient, because containers reuse them, so
-folders are compared as well.
+Files do not contain a job name. Profiles are merged if they report the same world size, backend and process group,
+and have distinct ranks and overlapping times. A repeated rank means two jobs, a restart or a copy. Then only
+unambiguous folders are merged. Containers reuse host names and process ids, so folders are compared as well.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ _Recording = tuple[int, int, ProfileFiles]
 
 
 def is_on() -> bool:
-    """Returns whether the environment allows merging folders."""
+    """Returns whether TORCH_TRACE_GROUP allows merging folders."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 
 def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
-    """Returns the first and the last profile of each run. They show whether the run may belong to a job."""
+    """Returns the first and the last profile of each run, to find out whether the run may belong to a job."""
     first: dict[str, dict[str, ProfileFiles]] = defaultdict(dict)
     for one in found:
         if as_identifying_reader(one.reader) is not None:
@@ -50,7 +49,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles of runs with fewer workers than the world size reported in ``jobs``."""
+    """Returns the profiles of each run that has fewer workers than the world size in ``jobs``."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
@@ -59,7 +58,7 @@ def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, 
 
 
 def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
-    """Returns start and end of a recording, in nanoseconds. They are equal if the end is unknown."""
+    """Returns start and end of a recording in nanoseconds. If the end is unknown, both values are the start."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
     # The time in the file name is when the file was written: the end of the recording.
@@ -69,7 +68,10 @@ def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
 def concurrent_groups(
     found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[list[ProfileFiles]]:
-    """Returns groups of profiles that the ranks of one run recorded at the same time, sorted by time."""
+    """Groups the profiles of one run by recording time and returns the groups in order of time.
+
+    Each group contains the profiles that different ranks recorded at the same time.
+    """
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
         if (job := jobs.get(one)) is not None and job.start_ns is not None:
@@ -79,9 +81,10 @@ def concurrent_groups(
 
 
 def span_names(names: Sequence[Set[str]]) -> list[str]:
-    """Returns one span name per recording. ``names`` holds, for each recording, the names from its files.
+    """Returns one span name per recording.
 
-    A name shared by all files is used, such as ``fit``, then ``fit (2)``. Other recordings are numbered.
+    ``names`` contains the span names in the files of each recording. A recording whose files share one name gets
+    that name, for example ``fit``, and the next one ``fit (2)``. All other recordings get a number.
     """
     found: list[str] = []
     count = Counter[str]()
@@ -98,9 +101,9 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
 def group_jobs(
     found: Sequence[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None], several: bool
 ) -> list[ProfileFiles]:
-    """Returns the profiles with each job as one run, and one worker per rank.
+    """Returns the profiles after merging each job into one run with one worker per rank.
 
-    ``several``: run names start with the name of their log directory.
+    ``several``: run names start with the name of the log directory.
     """
     by_key: dict[_Key, list[_Process]] = defaultdict(list)
     for process in _processes(found, jobs):
@@ -121,16 +124,17 @@ def group_jobs(
     return [new.get(one, one) for one in found]
 
 
-class _Process(msgspec.Struct):
-    """One rank of a job, and its profiles sorted by time."""
+@dataclass
+class _Process:
+    """One rank of a job and its profiles, in order of time."""
 
     key: _Key
     rank: int
     folder: _Folder = ()
-    """Common parent folder of its profiles."""
-    profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
-    times: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    steps: list[int | None] = msgspec.field(default_factory=list)
+    """Common parent folder of the profiles."""
+    profiles: list[ProfileFiles] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    steps: list[int | None] = field(default_factory=list)
 
     @property
     def begin_ns(self) -> int:
@@ -142,10 +146,10 @@ class _Process(msgspec.Struct):
 
 
 def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[_Process]:
-    """Returns one process for each rank of each job, from profiles that report a job and a start time.
+    """Returns one process per rank of each job, for all profiles that report a job and a start time.
 
-    Profiles with equal host and process id are one process only if they are in the same folder, or in a folder that
-    contains no other rank.
+    Profiles with the same host and process id belong to the same process only if they are in the same folder, or in
+    a folder that contains no other rank.
     """
     recorded: dict[tuple[_Key, int, str, _Folder], list[_Recording]] = defaultdict(list)
     found = list(found)

@@ -1,4 +1,4 @@
-"""The file ``torch_trace_ignore``, which excludes rules per log directory."""
+"""The file ``torch_trace_ignore``, which excludes rules for a log directory."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ _MAX_LINE_CHARACTERS = 200
 _LINE = re.compile(r"(?:(?P<run>.*\S)\s+)?(?P<rule>\S+)")
 
 
-class Ignore(msgspec.Struct, frozen=True):
-    """Excluded rules, as pairs of a run pattern (with ``*``, ``?`` and ``[...]``) and a rule id."""
+@dataclass(frozen=True)
+class Ignore:
+    """Excluded rules as (run pattern, rule id) pairs. Patterns may contain ``*``, ``?`` and ``[...]``."""
 
     lines: tuple[tuple[str, str], ...] = ()
 
     def of(self, *names: str) -> tuple[str, ...]:
-        """Returns the sorted ids of the rules excluded for a run. ``names`` are the names of this run."""
+        """Returns the ids of the rules that are excluded for a run, sorted. ``names`` are the names of this run."""
         return tuple(sorted({rule for run, rule in self.lines if any(fnmatchcase(name, run) for name in names)}))
 
 
 def parse(content: bytes, where: str) -> Ignore:
-    """Parses the file: each line has a rule, or a run pattern and a rule; ``#`` starts a comment.
+    """Parses the content of the file.
 
-    Too long lines are skipped and logged.
+    Each line contains either a rule, or a run pattern and a rule. ``#`` starts a comment. Lines that are too long
+    are skipped and logged.
     """
     told = [line.partition("#")[0].strip() for line in content[:MOST_BYTES].decode("utf-8", "replace").splitlines()]
     lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]
     kept = lines[:_MOST_LINES]
     if len(content) > MOST_BYTES or len(kept) < sum(map(bool, told)):
-        log.warning("%s: only %d lines of up to %d characters are read.", where, len(kept), _MAX_LINE_CHARACTERS)
+        log.warning(
+            "%s: only the first %d lines of at most %d characters are used.", where, len(kept), _MAX_LINE_CHARACTERS
+        )
     found = [match for line in kept if (match := _LINE.fullmatch(line)) is not None]
     return Ignore(tuple((match["run"] or "*", match["rule"]) for match in found))

@@ -1,4 +1,4 @@
-"""Splitting of merged files into one profile per rank."""
+"""Splitting of files with several ranks into one profile per rank."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Ranks = Callable[[Sequence[ProfileFiles]], Sequence[Sequence[str]]]
 
 
 class Merged:
-    """Merged files and the names of their ranks."""
+    """Files that contain the traces of several ranks, and the names of these ranks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ranks: dict[_File, Sequence[str]] = {}
         self._runs: dict[tuple[str, str, str], str] = {}
-        """Run of the ranks, by (run, worker, span) of the merged file."""
+        """For each merged file, given as (run, worker, span), the run that contains its ranks."""
 
     def ask(self, found: Sequence[ProfileFiles], ranks: Ranks) -> None:
-        """Looks up the ranks of new files with ``ranks``, and forgets deleted files."""
+        """Gets the ranks of new files from ``ranks``, and drops the ranks of deleted files."""
         unknown = [one for one in found if _file(one) not in self._ranks]
         new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
         with self._lock:
@@ -38,10 +38,10 @@ class Merged:
             self._ranks[_file(found)] = ranks
 
     def split(self, found: Sequence[ProfileFiles]) -> list[ProfileFiles]:
-        """Returns the profiles, with merged files replaced by one profile per rank.
+        """Returns the profiles, with each merged file replaced by one profile per rank.
 
-        The ranks stay in the run of their file if the run contains nothing else, such as the traces that were
-        merged.
+        The ranks stay in the run of their file if the run has no other worker. Otherwise they get a run of their
+        own.
         """
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
@@ -63,7 +63,7 @@ class Merged:
         return every
 
     def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:
-        """Returns the run with the ranks of a merged file; None if ``worker`` is not a merged file."""
+        """Returns the run that contains the ranks of a merged file, or None if ``worker`` is not a merged file."""
         for (old, name, number), found in self._runs.items():
             if name == worker and run in (None, old, found) and span in (None, number):
                 return found

@@ -1,4 +1,4 @@
-"""Worker names derived from the ranks that files report."""
+"""Worker names that are derived from the rank in each file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile for each worker with unknown rank. ``infos`` covers a sample of each run.
+    """Returns one profile for each worker whose rank is unknown.
 
-    A run is skipped if the sample reports no rank, or confirms that worker names are ranks.
+    ``infos`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
+    rank, or if the worker names are already ranks.
     """
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
@@ -42,15 +43,17 @@ def profiles_without_rank(
 def profiles_with_ambiguous_times(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns all profiles of runs in which a rank has several workers, or a span mixes recordings."""
+    """Returns all profiles of each run in which a rank has several workers, or in which a span contains several
+    recordings.
+    """
     return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
 
 
 def label_by_rank(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles with workers renamed to the ranks reported in ``infos``.
+    """Returns the profiles after renaming the workers to the ranks in ``infos``.
 
-    Recordings of one rank at different times become spans. Workers keep their names if their recordings overlap,
-    because they are from different jobs or copies.
+    Recordings of one rank at different times become different spans. If recordings of one rank overlap, their
+    workers keep their names, because the files are copies or belong to different jobs.
     """
     new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():

@@ -33,7 +33,7 @@ from tb_plugin.service.profile_files import ProfileFiles, Root, full_path
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "It does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
-_DAMAGED = "The archive is damaged: copy it again, or record it again."
+_DAMAGED = "The archive is damaged: copy the file again, or record the trace again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
 # Root, path, fingerprint.
@@ -51,19 +51,23 @@ _MAX_FOREIGN = 32
 _SMALL = 1024
 
 
-class Discovery(msgspec.Struct):
-    """The result of one scan. ``problems`` has one error per unreadable log directory."""
+@dataclass
+class Discovery:
+    """The result of one scan. ``problems`` contains one error per unreadable log directory."""
 
     profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
     skipped: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: int = 0
-    problems: list[UserError] = msgspec.field(default_factory=list)
-    ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
-    """Excluded rules of each log directory."""
+    problems: list[UserError] = field(default_factory=list)
+    ignored: dict[Root, Ignore] = field(default_factory=dict)
+    """Excluded rules by log directory."""
 
 
 class Scanner:
-    """Scans log directories. It caches results for unchanged listings, and files that are not traces."""
+    """Scans log directories.
+
+    Caches the result of each unchanged listing, and which files are not traces.
+    """
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -75,9 +79,10 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Scans all log directories once. Errors are returned in the result, never raised.
+        """Scans all log directories once.
 
-        Returns the previous result object if nothing has changed.
+        Errors are part of the result and are never raised. If nothing has changed, returns the same object as the
+        previous scan.
         """
         discovery = Discovery()
         results: list[_Sorted] = []
@@ -116,9 +121,7 @@ class Scanner:
         return discovery
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
-        """Returns the profiles with jobs merged and workers renamed to their ranks, and whether all files could be
-        read.
-        """
+        """Merges jobs and renames workers to ranks. Also returns whether all files could be read."""
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
@@ -205,10 +208,11 @@ class Scanner:
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
     ) -> tuple[list[tuple[str, str]], list[_SniffKey], bool]:
-        """Explains unclaimed files. Returns (path, reason) pairs, the inspected files, and whether all could be
-        read.
+        """Returns (path, reason) pairs of files that belong to no profile, the inspected files, and whether all of
+        these could be read.
 
-        Only files that were refused, have a known other format, or have a name like a recording are explained.
+        A file gets a reason only if a reader refused it, if its format is known but not supported, or if its name
+        looks like a trace.
         """
         told: list[tuple[str, str]] = []
         asked: list[StoredFile] = []
@@ -263,18 +267,19 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-class _Sorted(msgspec.Struct, frozen=True):
-    """Profiles found in the listing of one log directory. ``sniffed`` holds files whose content was inspected."""
+@dataclass(frozen=True)
+class _Sorted:
+    """Profiles in the listing of one log directory. ``sniffed`` contains the files whose content was inspected."""
 
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False if a file could not be opened, so that the next scan tries again."""
+    """False if a file could not be opened. The next scan then repeats the attempt."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries by path of the main file of their trace."""
+    """Rank summaries, by the path of the main file of the trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
@@ -314,10 +319,11 @@ def _first_file(draft: Draft) -> _File:
 
 
 def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
-    """Inspects the first bytes of one file for all readers that claim it.
+    """Inspects the first bytes of one file for all readers that claim the file.
 
-    Returns for each draft "" if the reader accepts the file, why it does not, or the error of the storage. A draft
-    with a certain name is refused only if the file is empty or of another known format: its reader reports damage.
+    Returns one value per draft: "" if the file is accepted, a reason if it is refused, or the error of the storage.
+    If the file name proves the format, the file is refused only if it is empty or has another known format. The
+    reader reports damage later.
     """
     root, file = drafts[0].root, drafts[0].files[0]
     if file.size == 0:
@@ -354,9 +360,10 @@ def _identity(one: ProfileFiles) -> _File:
 
 
 def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
-    """Returns the job that a profile reports, or the error of the storage. None: no job, or damaged first bytes.
+    """Returns the job that a profile reports, or the error of the storage.
 
-    The job is read from the rank summary if there is one, so that the trace need not be opened.
+    Returns None if the profile reports no job, or if its first bytes are damaged. If there is a rank summary, the
+    trace is not opened.
     """
     if one.summaries or not one.is_present:
         return reported_job(one)

@@ -1,4 +1,4 @@
-"""Rank summaries in log directories, also those without a trace."""
+"""Rank summaries in log directories, with or without a trace."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from tb_plugin.storage.listing import StoredFile
 SUFFIX = ".ttsummary"
 # A folder or URL with summaries, with the same subfolders as the traces.
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
-NOTHING_LIKE_IT = "A rank summary whose trace has an unknown file name."
+NOTHING_LIKE_IT = "This is a rank summary, but the file name of its trace is not recognised."
 _HEAD_BYTES = 1024 * 1024
 
 
 def is_older(summary: StoredFile, files: Sequence[StoredFile]) -> bool:
-    """Returns whether a file of the profile is newer than its summary, by modification time."""
+    """Returns whether the summary is older than a file of its profile, by modification time."""
     return summary.modified_ns is not None and any(
         file.modified_ns is not None and file.modified_ns > summary.modified_ns for file in files
     )
 
 
 class ListedSummaries:
-    """Rank summaries next to traces, and in the directory set by TORCH_TRACE_SUMMARIES."""
+    """Rank summaries next to traces, and those in the directory TORCH_TRACE_SUMMARIES."""
 
     def __init__(self) -> None:
         self.problem: UserError | None = None
-        """Why that directory could not be listed."""
+        """The error if the directory TORCH_TRACE_SUMMARIES could not be listed."""
         self._tree: dict[str, SummaryFile] = {}
         url = os.environ.get(SUMMARIES_VARIABLE, "").strip()
         self._folder = Folder(url) if url else None
 
     def list(self) -> bool:
-        """Lists the summaries directory, if one is set. Returns whether anything changed."""
+        """Lists the directory TORCH_TRACE_SUMMARIES, if it is set. Returns whether anything changed."""
         if self._folder is None:
             return False
         before = (self._tree, self.problem and str(self.problem))
@@ -60,7 +60,7 @@ class ListedSummaries:
         return before != (self._tree, self.problem and str(self.problem))
 
     def with_summary(self, found: ProfileFiles, beside: Mapping[str, StoredFile]) -> ProfileFiles:
-        """Returns a profile with its up-to-date summaries. A summary next to the trace comes first."""
+        """Adds up-to-date summaries to a profile. A summary next to the trace comes first."""
         main = found.files[0]
         if not found.is_present:
             return replace(found, summaries=(SummaryFile(found.root.folder, main),))
@@ -73,7 +73,7 @@ class ListedSummaries:
 def candidates_without_trace(
     readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
 ) -> list[tuple[Reader[Any], Candidate]]:
-    """Returns run, worker and span of traces of which only the summary exists, derived from file names."""
+    """Returns a candidate for each missing trace that has a summary. Run, worker and span come from the file name."""
     names = tuple(ListedFile(main, 1, file.fingerprint) for main, file in summaries.items())
     found = [
         (reader, candidate)

@@ -1,4 +1,1 @@
-"""Rank summaries: discovery, loading, computation and file format."""
-
-# The view whose parts are summaries.
-VIEW = "distributed"
+"""Computation and file format of rank summaries."""

@@ -16,10 +16,10 @@ _COMPRESSION, _DATA = 3, 1
 
 
 def is_plain(data: bytes) -> bool:
-    """Returns whether a stream has only uncompressed buffers and few messages.
+    """Returns whether a stream contains only uncompressed buffers and few messages.
 
-    Reading such a stream needs no more memory than its size, while a compressed buffer may expand a thousandfold.
-    Raises ValueError, pyarrow.ArrowException for invalid streams.
+    Reading such a stream needs no more memory than its size. A compressed buffer may expand a thousandfold. Raises
+    ValueError, pyarrow.ArrowException for invalid streams.
     """
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
     for _ in range(MOST_MESSAGES):
@@ -64,5 +64,5 @@ def _field(head: bytes, table: int, number: int) -> int | None:
 def _table(head: bytes, table: int, number: int) -> int:
     place = _field(head, table, number)
     if place is None:
-        raise ValueError("A message lacks its batch.")
+        raise ValueError("A message has no batch.")
     return _table_offset(head, place)

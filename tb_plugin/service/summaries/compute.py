@@ -1,6 +1,6 @@
-"""Computation of a rank summary, the same for all engines.
+"""Computation of a rank summary, the same everywhere.
 
-It reads the trace at its location, and writes the summary there or returns it.
+The computation reads the trace at its location. It either writes the summary there or returns it.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ _LARGE_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class RankJob:
-    """A rank to summarise. It contains everything that another process or machine needs."""
+    """A rank to summarise, with everything that another process or machine needs for it."""
 
     name: str
     """RUN/WORKER/SPAN."""
     folder: str = field(repr=False)
-    """Log directory from ``Folder.address``; may contain credentials."""
+    """Value of ``Folder.address`` for the log directory. It may contain credentials."""
     reader: str
     files: tuple[StoredFile, ...]
     to: str | None = field(default=None, repr=False)
     """Target directory; None = return the summary to the caller."""
     cached: StoredFile | None = None
-    """Existing summary in the target directory, if it is at least as new as the trace."""
+    """Existing summary in the target directory, if it is not older than the trace."""
     steps: str = ""
     classes: RuleFile = RuleFile()
     code: str = ""
-    """Required ``code_digest`` of the worker; "" accepts any."""
+    """``code_digest`` that the worker must have; "" = any."""
 
     @property
     def settings(self) -> Settings:
@@ -89,41 +89,40 @@ class Outcome:
     name: str
     kind: Kind
     size_bytes: int = 0
-    """Size of the summary."""
     reason: str = ""
-    """Why the job failed."""
+    """Reason of a failure."""
     body: bytes = field(default=b"", repr=False)
-    """The summary, if it is returned instead of written."""
+    """The summary, if it is returned instead of written to a file."""
     is_complete: bool = True
-    """False if a file of the trace is damaged or truncated: the summary covers only the readable part."""
+    """False if a file of the trace is damaged or truncated. The summary then covers only the readable part."""
     again: bool = False
-    """Whether a retry may succeed, because a storage was unreachable."""
+    """True if a retry may succeed, because a storage was unreachable."""
 
 
-class Summarize(msgspec.Struct, frozen=True):
-    """Asks a local worker process to summarise a rank."""
+@dataclass(frozen=True)
+class Summarize:
+    """Summarises a rank in a local worker process."""
 
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
-        """Returns the outcome. Never raises: failures are outcomes."""
+        """Returns the outcome. Never raises: an error is part of the outcome."""
         return summarize_rank(self.job)
 
 
 def job_of(found: ProfileFiles, to: str | None, kept: StoredFile | None) -> RankJob:
-    """Returns the job for a profile, with the user settings of this process."""
+    """Returns the job for a profile. The job uses the user settings of this process."""
     name = f"{found.run}/{found.worker}/{found.span}"
     address = found.root.folder.address
     return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
 
 
 def current_settings() -> Settings:
-    """Returns the user settings of this process."""
     return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
 
 
 def memory_estimate(job: RankJob) -> int:
-    """Returns the estimated memory of a job in bytes, from file names and sizes."""
+    """Estimates the memory of a job in bytes, from the names and sizes of its files."""
     return peak_memory_bytes(
         registry.reader_by_id(job.reader), unseen_sizes({file.path: file.size for file in job.files})
     )
@@ -140,9 +139,9 @@ def code_digest() -> str:
 
 
 def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
-    """Computes the summary of a rank, unless an up-to-date one exists. Never raises: failures are outcomes.
+    """Computes the summary of a rank, unless an up-to-date summary exists.
 
-    ``limit_bytes`` is the memory limit of this process.
+    ``limit_bytes`` is the memory limit of this process. Never raises: an error is part of the outcome.
     """
     if job.code and job.code != code_digest():
         reason = (
@@ -193,16 +192,18 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
-            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
+            what = f"Reading the trace needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
+            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}. A summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
         raw = reader.read(FileSource(paths), options, no_progress)
         if not isinstance(raw, RawTrace):
-            raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
+            raise UserError(
+                "The file is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries."
+            )
         if ranks := rank_traces(raw):
             what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
-            raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
+            raise UserError(what, folder.locate(job.files[0].path), "Summarise the original traces of the ranks.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
@@ -229,7 +230,10 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
 
 
 def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
-    """Returns the result of a view for the whole profile, with tables copied from other views. Raises UserError."""
+    """Returns the result of a view for the whole profile. The result includes tables copied from other views.
+
+    Raises UserError.
+    """
     part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_by_id(view_id)

@@ -1,8 +1,8 @@
 """Rank summaries computed on an existing Dask cluster.
 
 Only this module imports ``dask.distributed``. For security, the scheduler address comes only from a command-line
-flag or the environment, never from files or the Dask configuration. The scheduler is trusted: it and its workers
-run code and read traces.
+flag or an environment variable, never from files or the Dask configuration. The scheduler and its workers must be
+trusted, because they run code and read traces.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
 
 
-class Scheduler(msgspec.Struct, frozen=True):
-    """The address of a scheduler and its TLS files."""
-
+@dataclass(frozen=True)
+class Scheduler:
     address: str
     ca_file: str = ""
     cert: str = ""
@@ -45,31 +44,35 @@ class Scheduler(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("tcp://", "tls://")):
-            raise BadRequest("The scheduler must be tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+            raise BadRequest(
+                "The scheduler address must be tcp://HOST:PORT or tls://HOST:PORT.",
+                self.address,
+                "Correct the address.",
+            )
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
                 "TLS needs three files: CA certificate, client certificate and client key.",
                 self.address,
-                "Name all three.",
+                "Specify all three files.",
             )
         if self.address.startswith("tls://") and not all(files):
             raise BadRequest(
                 "The scheduler address starts with tls://, but no certificate files are set.",
                 self.address,
-                "Name all three.",
+                "Specify all three files.",
             )
 
 
 def from_environment() -> Scheduler | None:
-    """Returns the scheduler set in the environment, or None. Raises BadRequest."""
+    """Returns the scheduler in the environment variables, or None. Raises BadRequest."""
     address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
     return Scheduler(address, *files) if address else None
 
 
 def connect_or_none() -> Scheduler | None:
-    """Returns the scheduler set in the environment, or None. Logs errors instead of raising them."""
+    """Returns the scheduler in the environment variables, or None. Logs errors instead of raising them."""
     try:
         return from_environment()
     except BadRequest as error:
@@ -80,7 +83,7 @@ def connect_or_none() -> Scheduler | None:
 class Cluster:
     """A connection to a scheduler, for use by one thread.
 
-    The caller chooses a unique key for each job, because job names may repeat while a trace is rewritten.
+    The caller assigns a unique key to each job. Job names are not unique if a trace is rewritten while a job runs.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -104,7 +107,7 @@ class Cluster:
             self._client.close(timeout=2)
 
     def submit(self, jobs: Mapping[str, RankJob]) -> None:
-        """Submits jobs by key. Their number must not exceed ``room``."""
+        """Submits jobs by key. At most ``room`` jobs are allowed."""
         coded = [replace(job, code=code_digest()) for job in jobs.values()]
         futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, jobs.items(), strict=True))
@@ -112,7 +115,6 @@ class Cluster:
             future.add_done_callback(self._ended.put)
 
     def cancel(self, keys: Collection[str]) -> None:
-        """Cancels the jobs with these keys."""
         futures = [future for future, (key, _) in self._running.items() if key in keys]
         for future in futures:
             del self._running[future]
@@ -121,19 +123,18 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Returns the number of unfinished jobs."""
         return len(self._running)
 
     @property
     def room(self) -> int:
-        """Returns how many more jobs may be submitted. A small number is reported as 0, because batches are cheaper."""
+        """Returns how many more jobs may be submitted. A small number is returned as 0, because batches are cheaper."""
         room = _MAX_IN_FLIGHT - self.running
         return room if room >= _MAX_IN_FLIGHT // 4 else 0
 
     def done(self, seconds: float, most: int = _MAX_IN_FLIGHT) -> list[tuple[str, Outcome]]:
-        """Returns (key, outcome) pairs of finished jobs. Waits up to ``seconds`` for the first one.
+        """Waits up to ``seconds`` for a finished job. Returns (key, outcome) pairs of finished jobs.
 
-        Returns at most ``most`` jobs, so that their results fit in memory. Raises UserError if the connection is
+        Returns at most ``most`` pairs, so that the results fit in memory. Raises UserError if the connection is
         lost.
         """
         ended: list[Any] = []
@@ -160,7 +161,10 @@ class Cluster:
         return outcome
 
     def _check_versions(self) -> None:
-        """Raises UserError if a worker lacks this package. Workers that join later report it with each job."""
+        """Raises UserError if a worker does not have this package.
+
+        A worker that joins later reports this with each job.
+        """
         from importlib.metadata import version
 
         try:
@@ -169,7 +173,8 @@ class Cluster:
             raise _away(self.scheduler, _reason(error)) from error
         if not answers:  # an adaptive cluster may start workers later; or all workers failed
             log.warning(
-                "The cluster at %s has no workers yet. The ranks wait until some start.", self.scheduler.address
+                "The cluster at %s has no workers yet. Ranks are computed when workers have started.",
+                self.scheduler.address,
             )
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
@@ -192,7 +197,7 @@ def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outc
 
 
 def _on_worker(job: RankJob) -> Outcome:
-    """Runs on a worker of the cluster. Raises TryAgain if a retry may succeed; Dask then repeats the job."""
+    """Runs a job on a worker of the cluster. Raises TryAgain if a retry may succeed. Dask then repeats the job."""
     from distributed import get_worker
 
     # A machine may have several Dask workers. Each reads one trace at a time within its own limit.
@@ -203,7 +208,7 @@ def _on_worker(job: RankJob) -> Outcome:
 
 
 class TryAgain(Exception):
-    """A storage was unreachable while a rank was summarised."""
+    """Raised if a storage was unreachable while a rank was summarised."""
 
 
 def _connected(scheduler: Scheduler) -> Any:
@@ -241,7 +246,7 @@ def _away(scheduler: Scheduler, reason: str) -> UserError:
 def _reason(error: BaseException) -> str:
     text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
     if type(error).__name__ == "KilledWorker":
-        return "The worker died repeatedly on this rank, probably out of memory."
+        return "The worker died repeatedly on this rank, probably because memory ran out."
     if "No module named 'tb_plugin'" in text:
         return f"A worker of the cluster lacks {_PACKAGE}: install the same version on all workers and on this machine."
     return text

@@ -1,4 +1,4 @@
-"""Engines that summarise ranks: this process, worker processes, or Dask."""
+"""Where ranks are summarised: in this process, worker processes, or Dask."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _QUEUED_PER_WORKER = 2
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
-    """Yields the outcome of each job, in order."""
+    """Runs the jobs one after another and yields their outcomes."""
     for job in jobs:
         yield summarize_rank(job)
 
 
 def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
-    """Yields outcomes from local worker processes as they finish.
+    """Runs the jobs in local worker processes and yields the outcomes as the jobs finish.
 
     A job is repeated once if its worker process dies.
     """

@@ -70,7 +70,7 @@ class _Frame(part_codec.StoredFrame, frozen=True):
 
 
 class _Stored(part_codec.StoredPart, frozen=True):
-    """A view result with size limits that are checked before decoding, because lists expand in memory."""
+    """A view result with size limits. They are checked before decoding, because lists expand in memory."""
 
     coverage: _Coverage
     facts: Annotated[dict[str, Number], _Few]
@@ -81,13 +81,13 @@ class _Stored(part_codec.StoredPart, frozen=True):
 
 
 class SummaryRefused(ValueError):
-    """A rank summary cannot be used. The text completes the sentence "its summary ..."."""
+    """Raised if a rank summary cannot be used. The text completes the sentence "its summary ..."."""
 
 
 class Settings(Struct, frozen=True):
     """User settings that affect the summary.
 
-    ``steps`` is the step pattern, ``classes`` a hash of the kernel rules.
+    ``steps`` is the pattern for step annotations. ``classes`` is a hash of the rules for kernel classes.
     """
 
     steps: str = ""
@@ -95,11 +95,11 @@ class Settings(Struct, frozen=True):
 
 
 class SummaryHeader(Struct, frozen=True):
-    """Header of a rank summary. It describes the trace, so that the trace need not be opened."""
+    """Header of a rank summary. It contains what is needed without opening the trace."""
 
     stamp: str
     files: list[tuple[str, int]]
-    """(name, bytes) of each file of the trace."""
+    """(name, size in bytes) of each file of the trace."""
     settings: Settings
     part_bytes: int
     steps: list[StepInfo]
@@ -108,30 +108,31 @@ class SummaryHeader(Struct, frozen=True):
     """Distributed job reported by the trace."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Required files (None = any) and settings of a summary."""
+@dataclass(frozen=True)
+class Wanted:
+    """Files and settings that a summary must match; ``files`` None = any."""
 
     files: tuple[tuple[str, int], ...] | None
     settings: Settings
 
     @classmethod
     def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
-        """Returns the requirements for a profile with these files; None accepts any files."""
+        """Returns the requirements for a profile that has these files; None = any files."""
         return cls(None if files is None else tuple(map(portable_name, files)), settings)
 
 
 def portable_name(file: StoredFile) -> tuple[str, int]:
-    """Returns (file name, bytes). Directories are omitted, because users may move files."""
+    """Returns (file name, size in bytes). Directories are omitted, because users may move files."""
     return PurePosixPath(file.path).name, file.size
 
 
 def place_of(main: str) -> str:
-    """Returns the path of the summary for the main file of a trace."""
+    """Returns the path of the summary of a trace. ``main`` is the main file of the trace."""
     return main + SUFFIX
 
 
 def dump(part: Part, about: SummaryHeader) -> bytes:
-    """Serialises a summary. Raises SummaryRefused if readers would refuse it."""
+    """Serialises a summary. Raises SummaryRefused if readers would refuse the result."""
     body = part_codec.dump(part)
     head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
     if len(head) > MOST_HEAD_BYTES:
@@ -141,7 +142,7 @@ def dump(part: Part, about: SummaryHeader) -> bytes:
 
 
 def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
-    """Returns the bytes of a summary of at most ``room_bytes``. Raises SummaryRefused."""
+    """Returns the bytes of a summary. Raises SummaryRefused, also if there are more than ``room_bytes``."""
     size = stream.seek(0, os.SEEK_END)
     if size > MOST_BYTES:
         raise SummaryRefused("is too large")
@@ -157,14 +158,14 @@ def read_header(content: bytes) -> SummaryHeader:
 
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
-    """Returns the result in a summary, fully validated. Raises SummaryRefused."""
+    """Returns the result in a summary after complete validation. Raises SummaryRefused."""
     part, _ = decode_unchecked(content, wanted)
     check_values([part])
     return part
 
 
 def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the result in a summary and its memory size in bytes. Columns are checked, but values are not.
+    """Returns the result in a summary and its memory size in bytes. Checks the columns, but not the values.
 
     Raises SummaryRefused, also if the result needs more than ``room_bytes``.
     """
@@ -191,7 +192,7 @@ def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPA
 
 
 def check_values(unseen: Sequence[Part]) -> None:
-    """Checks all values of several results at once. Raises SummaryRefused for an impossible value."""
+    """Checks all values of several results together. Raises SummaryRefused for an impossible value."""
     for name in dict.fromkeys(name for part in unseen for name in part.frames):
         # Validated before any text or list is accessed, and without copying.
         table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
@@ -203,7 +204,7 @@ def check_values(unseen: Sequence[Part]) -> None:
 
 
 def check_header(about: SummaryHeader, wanted: Wanted) -> None:
-    """Raises SummaryRefused if a summary does not meet the requirements."""
+    """Raises SummaryRefused if a summary does not match ``wanted``."""
     check_stamp(about)
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
@@ -277,7 +278,7 @@ def _check_values(name: str, table: pa.Table) -> None:
 
 
 def _check(part: Part) -> None:
-    """Raises SummaryRefused if a result lacks tables, has unknown ones, or contains impossible facts."""
+    """Raises SummaryRefused if a result lacks tables, has unknown tables, or contains impossible facts."""
     from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
     from tb_plugin.views.distributed.rank.reported import REPORTED
 

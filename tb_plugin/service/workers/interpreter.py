@@ -1,8 +1,8 @@
 """Import path and environment of worker processes.
 
-Log directories are untrusted: a worker must never import a ``json.py`` from there, or from the current directory.
-Its import path therefore contains the standard library first, then only the folders of this package and its
-dependencies.
+Log directories are untrusted. A worker must never import a ``json.py`` from a log directory or from the current
+directory. Its import path therefore contains first the standard library, then only the folders of this package and
+its dependencies.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 def command(memo_bytes: int) -> list[str]:
     """Returns the command line of a worker process.
 
-    ``memo_bytes`` limits its cache. The flag ``-P`` keeps the current directory off the import path.
+    ``memo_bytes`` limits the cache of the worker. The flag ``-P`` removes the current directory from the import
+    path.
     """
     return [sys.executable, "-P", "-c", _START, str(memo_bytes), *import_path()]
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment of a worker process, without variables that extend the import path."""
+    """Returns the environment of a worker process. Variables that extend the import path are removed."""
     return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **_SINGLE}
 
 
 def import_path() -> list[str]:
-    """Returns absolute folders: the standard library, then the folders of ``PACKAGES``, in the order of
+    """Returns absolute folders: the standard library, then the folders of ``PACKAGES`` in the order of
     ``sys.path``.
 
     The current directory and the folder of the running script come last. They are included only if they contain

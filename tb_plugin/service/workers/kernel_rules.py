@@ -1,4 +1,4 @@
-"""User-defined rules for kernel classes."""
+"""User-defined rules that assign kernels to classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 256 * 1024
 
 
 def class_rules() -> RuleFile:
-    """Returns the content of the file in TORCH_TRACE_CLASSES, cached at the first call."""
+    """Returns the content of the file TORCH_TRACE_CLASSES. The file is read once and cached."""
     path = os.environ.get(VARIABLE, "").strip()
     return _read(path) if path else RuleFile()
 

@@ -1,6 +1,6 @@
 """Memory budget of all workers.
 
-The plugin needs this module at startup, so it must not import large libraries.
+The plugin imports this module at startup, so this module must not import large libraries.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ LIMIT_SHARE = 0.9
 _UNKNOWN_BYTES = 16 * 1024**3
 # Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
-_NO_WINDOW = "Remove the window."
+_NO_WINDOW = "Open the profile without a window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
     """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
 
-    ``limit_bytes`` is the memory limit of this process; the default is the memory of the machine or container.
+    ``limit_bytes`` is the memory limit of this process. By default, the memory of the machine or container is the
+    limit.
     """
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
@@ -45,13 +46,17 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
     """Returns the error for a profile that cannot be opened as a window.
 
-    ``asked`` is the requested window; "" means that the profile is too large. ``why`` is a sentence that starts
-    with a lower-case letter.
+    ``asked`` is the requested window, or empty if the profile is too large to open as a whole. ``why`` is a
+    sentence that starts with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
-    what = f"Opening it needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
-    return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
+    what = (
+        f"Opening the profile needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
+    )
+    return UnreadableTrace(
+        what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
+    )
 
 
 def _machine_bytes() -> int:

@@ -16,22 +16,22 @@ _EMPTY_ARCHIVE_BYTES = 18
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Returns the estimated peak memory for reading files of these sizes."""
+    """Estimates the peak memory of reading files of these sizes."""
     return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:
-    """Returns how many bytes of text a read may load within a memory budget."""
+    """Returns how many bytes of trace text fit into a memory budget."""
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
 def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
-    """Returns the stored and uncompressed sizes of local files, by name."""
+    """Returns the size of each local file on disk and after decompression, by name."""
     return {name: _local_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the stored sizes of remote files, by name."""
+    """Returns the sizes of remote files in storage, by name."""
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 

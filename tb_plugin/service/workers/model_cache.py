@@ -1,4 +1,4 @@
-"""Models and computed results cached by a worker process."""
+"""Models and computed results in the cache of a worker process."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
     path: str
     model: str
     captures: tuple[ModelFile, ...] = ()
-    """Column files of its graph captures."""
+    """Column files of the graph captures."""
     names: tuple[str, ...] = ()
-    """Names of the captures, for users."""
+    """Capture names, for users."""
     captures_key: str = ""
-    """Combined name of the captures."""
+    """One text that identifies all captures."""
 
     @property
     def without_capture(self) -> ModelFile:
@@ -60,13 +60,13 @@ class _OpenFile:
 
 
 class OpenModels:
-    """Memory-mapped models of recently used files, and results computed from them."""
+    """Memory-mapped models of recently used files, and results computed from these models."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
 
     def model(self, file: ModelFile) -> Any:
-        """Returns the model stored in a file. Raises CacheFileLost."""
+        """Returns the model in a file. Raises CacheFileLost."""
         opened = self._file(file)
         if opened.made is None:
             opened.made = (
@@ -78,12 +78,12 @@ class OpenModels:
         return opened.made
 
     def _with_captures(self, file: ModelFile) -> TraceTable:
-        """Returns a trace with the operators from its captures. Raises NotFoundError, CacheFileLost."""
+        """Returns a trace to which the operators of its captures are added. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.model(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.without_capture, TraceTable).with_captured(told, file.captures_key)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
-        """Returns the model stored in a file. Raises CacheFileLost, and NotFoundError if it is not a ``kind``."""
+        """Returns the model in a file. Raises CacheFileLost, and NotFoundError if the model is not a ``kind``."""
         made = self.model(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_by_id(file.model).noun, registry.noun_of(kind)
@@ -109,7 +109,7 @@ class OpenModels:
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def cached_part(self, path: str, worker: str) -> Part:
-        """Returns the result stored at ``path``. Raises CacheFileLost.
+        """Returns the result in the file ``path``. Raises CacheFileLost.
 
         Recent results stay in memory, because every page of a table needs them.
         """
@@ -117,14 +117,14 @@ class OpenModels:
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:
-        """Returns the result stored at ``path``, without caching it. Raises CacheFileLost."""
+        """Reads the result in the file ``path`` and does not cache it. Raises CacheFileLost."""
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Stores the result of a view for the whole profile next to the column file. Raises CacheRefused,
-        PartFailed.
+        """Computes the result of a view for the whole profile and writes it next to the column file.
 
-        A result with failures is not stored, so that the next process tries again.
+        A result that contains failures is not written, so that the next process repeats the computation. Raises
+        CacheRefused, PartFailed.
         """
         part = self.part(file, analysis, Params())
         if FAILED_PAYLOAD in part.payloads:
@@ -133,7 +133,7 @@ class OpenModels:
         put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Drops cached values of a file that will be rewritten."""
+        """Drops all cached values of a file that will be rewritten."""
         for file in [file for file in self._files if path in _paths(file)]:
             opened = self._files.pop(file)
             MEMO.forget(opened)

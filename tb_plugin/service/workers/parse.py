@@ -1,4 +1,4 @@
-"""Questions that parse files and open the resulting column files."""
+"""Questions that parse files and open column files."""
 
 from __future__ import annotations
 
@@ -40,18 +40,19 @@ from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
 
 
-class Open(msgspec.Struct, frozen=True):
-    """Asks to open a loaded profile and its cached results in advance."""
+@dataclass(frozen=True)
+class Open:
+    """Opens a loaded profile and its cached results in advance."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Opens the profile. Raises CacheFileLost."""
         _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
-class AskOffered(msgspec.Struct, frozen=True):
-    """Asks which views apply to a loaded profile together with its captures."""
+@dataclass(frozen=True)
+class AskOffered:
+    """Computes which views apply to a loaded profile and its captures."""
 
     file: ModelFile
 
@@ -61,11 +62,12 @@ class AskOffered(msgspec.Struct, frozen=True):
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
-class Parse(msgspec.Struct, frozen=True):
-    """Asks to parse local files into the column file ``target``.
+@dataclass(frozen=True)
+class Parse:
+    """Parses local files and writes the column file ``target``.
 
-    ``files`` maps names in the profile to local paths. ``limits`` restricts the read to a window. The summary is
-    also written to ``summary_target``.
+    ``files`` contains (name in the profile, local path) pairs. ``limits`` restricts the read to a window.
+    ``summary_target`` is the file for the summary.
     """
 
     reader_id: str
@@ -76,13 +78,16 @@ class Parse(msgspec.Struct, frozen=True):
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Rank whose summary is returned, for a merged file. "" = the first rank, with a list of all ranks."""
+    """For a merged file, the rank whose summary is returned.
+
+    If empty, the summary of the first rank is returned, with a list of all ranks.
+    """
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
 
-        A merged file is read once and written as one column file per rank. A window of it is written as a single
-        profile, because the survey does not separate ranks.
+        A merged file is read once and written as one column file per rank. A window of a merged file is written as
+        a single profile, because the survey does not separate ranks.
         """
         if self.rank and self.limits is not None:
             raise _refused(dict(self.files), self.limits, "a merged file can only be opened as a whole.")
@@ -110,7 +115,7 @@ class Parse(msgspec.Struct, frozen=True):
         rank: str,
         make: Callable[[], Any],
     ) -> Summary:
-        """Writes the files of a profile or of one rank, and returns its summary. Raises UserError."""
+        """Writes the files of a profile or of one rank, and returns the summary. Raises UserError."""
         target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
         made = isolated("Building the profile", lambda: model.assemble(make()))
@@ -172,7 +177,7 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
 
 
 class _Telling:
-    """Reports progress and file metadata to the parent process."""
+    """Sends progress and file metadata to the parent process."""
 
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
@@ -193,7 +198,10 @@ class _Telling:
 def _window(
     reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
 ) -> Window:
-    """Returns the requested window, shortened to fit in memory. Raises UserError, also if the reader has no windows."""
+    """Returns the requested window, shortened if it does not fit in memory.
+
+    Raises UserError, also if the reader does not support windows.
+    """
     asked = parse_window(limits.window)
     able = as_windowed_reader(reader)
     if able is None:
@@ -226,7 +234,7 @@ def _cached_survey(path: str) -> Survey | None:
 
 
 def _nothing(failure: PartFailed) -> None:
-    """Ignores a failure here, because the request for the view reports it."""
+    """Ignores a failure, because a request for the view reports the failure."""
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
@@ -234,9 +242,9 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns why a view does not apply; None if it applies.
+    """Returns the reason why a view does not apply, or None if it applies.
 
-    A view that fails during this check is treated as applicable, so that it can show the failure.
+    If this check fails, the view counts as applicable, so that the view can show the failure.
     """
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
@@ -284,7 +292,7 @@ def _key_figures(first: Part) -> list[Figure]:
 
 
 def read_info(report: ReadReport) -> ReadInfo:
-    """Returns a reader's report as a payload."""
+    """Converts the report of a reader to a payload."""
     counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
     issues = [
         IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples), i.file) for i in report.issues
@@ -297,7 +305,7 @@ CUT_OFF = "Let the job finish writing the file, or record again: the missing par
 
 
 def expected_view(analysis: Analysis[Any]) -> ViewInfo:
-    """Returns the navigation entry of a view that applies."""
+    """Returns the navigation entry of a view, assuming that the view applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
 

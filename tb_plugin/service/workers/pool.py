@@ -1,8 +1,9 @@
 """A pool of worker processes that parse and analyse.
 
-Each worker is a fresh interpreter started by ``subprocess``. ``multiprocessing`` would run the main script again in
-every worker: without a ``__main__`` guard, a script that calls ``tb_plugin.open`` would start itself forever.
-``concurrent.futures`` cannot stop a running task, and one dead process breaks its pool.
+Each worker is a new interpreter started by ``subprocess``. ``multiprocessing`` is not used because every worker
+would run the main script again. If a script without a ``__main__`` guard calls ``tb_plugin.open``, it would start
+itself forever. ``concurrent.futures`` is not used because it cannot stop a running task, and one dead process
+breaks the pool.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _MEMO_DIVISOR = 4
 
 
 class Workers(Protocol):
-    """Answers questions in worker processes (Pool) or in the calling process (InlineWorkers)."""
+    """Answers questions, in worker processes (Pool) or in the calling process (InlineWorkers)."""
 
     budget: int
-    """Memory in bytes that all parses may use together; a larger profile is opened as a window."""
+    """Memory in bytes for all concurrent parses. A larger profile is opened as a window."""
 
     def submit(
         self,
@@ -54,30 +55,28 @@ class Workers(Protocol):
     ) -> Job[Answer]:
         """Submits a question.
 
-        ``key`` identifies the file it uses. ``heavy`` marks a parse, and ``peak_memory_bytes`` is its estimated
-        peak memory. ``about`` is the path of the trace, for messages.
+        ``key`` identifies the file that the question uses. ``heavy`` marks a parse. ``peak_memory_bytes`` is the
+        estimated peak memory of the parse. ``about`` is the path of the trace, for messages.
         """
         ...
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Stops a job. Its future raises Cancelled unless it was already done."""
+        """Stops a job. Its future raises Cancelled, unless the job was already done."""
         ...
 
     def leave(self, job: Job[Answer]) -> None:
-        """Marks a job as abandoned. It is stopped unless it finishes soon."""
+        """Marks a job as abandoned. The job is stopped unless it finishes soon."""
         ...
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
+        """Marks an abandoned job as needed again. Returns False if the job was already stopped."""
         ...
 
-    def close(self) -> None:
-        """Stops all workers."""
-        ...
+    def close(self) -> None: ...
 
 
 class InlineWorkers:
-    """Answers every question immediately in the calling thread, for short-lived processes."""
+    """Answers every question immediately in the calling thread. Used in short-lived processes."""
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
@@ -97,7 +96,7 @@ class InlineWorkers:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Answers the question immediately. The returned job is done."""
+        """Answers the question before returning. The returned job is done."""
         job = Job(question, key, heavy)
         try:
             report = self._report if heavy else lambda progress: None
@@ -107,25 +106,25 @@ class InlineWorkers:
         return job
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Does nothing: the job is done."""
+        """Does nothing, because every job is already done."""
 
     def leave(self, job: Job[Answer]) -> None:
-        """Does nothing: the job is done."""
+        """Does nothing, because every job is already done."""
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Returns True: the job is done."""
         return True
 
     def close(self) -> None:
-        """Does nothing: there is no process."""
+        """Does nothing, because there is no worker process."""
 
 
 class Pool:
-    """At most ``size`` worker processes, started on demand. At most ``heavy`` of them parse.
+    """At most ``size`` worker processes, started when needed. At most ``heavy`` of them parse at the same time.
 
-    Concurrent parses stay within ``budget`` bytes; a larger parse runs alone. A job prefers the idle worker that
-    used its key last, because the data is in its memory. ``limit_seconds`` limits the time of an answer (None =
-    unlimited). ``timeouts.py`` has the rules for stopping jobs.
+    Concurrent parses use at most ``budget`` bytes together. A parse that needs more runs alone. A job is given
+    preferably to the idle worker that last used the same key, because that worker has the data in memory.
+    ``limit_seconds`` is the time limit of an answer (None = unlimited). ``timeouts.py`` describes when jobs are
+    stopped.
     """
 
     def __init__(
@@ -166,7 +165,6 @@ class Pool:
         peak_memory_bytes: int = 0,
         about: str = "",
     ) -> Job[Answer]:
-        """Queues a question (see ``Workers.submit``)."""
         job = Job(question, key, heavy, peak_memory_bytes, about)
         with self._changed:
             if self._closed:
@@ -189,7 +187,7 @@ class Pool:
         return max(asking, 1) > sum(seat.is_free for seat in self._seats)
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Removes a waiting job from the queue, or kills the worker of a running job."""
+        """Removes a waiting job from the queue. For a running job, kills the worker."""
         with self._changed:
             waiting = self._stop(job, Cancelled(job.name))
         # Called without the lock, because callbacks of a future may take other locks.
@@ -205,7 +203,6 @@ class Pool:
             self.cancel(job)
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Marks an abandoned job as needed again. Returns False if it was already stopped."""
         with self._changed:
             if job.stopped is None:
                 job.unwanted_since = None
@@ -309,7 +306,7 @@ class Pool:
         return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
 
     def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
-        """Runs a job, and repeats it once if its worker dies. Raises the error of the task, or WorkerDied."""
+        """Runs a job, and runs it again if its worker dies. Raises the error of the job, or WorkerDied."""
         deaths: list[Death] = []
         while len(deaths) < 2:
             try:
@@ -332,9 +329,7 @@ class Pool:
         raise deaths[-1].error(job.label)
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
-        """Sends a job and waits for its result. Raises EOFError or OSError if the process dies."""
-        from tb_plugin.service.workers import worker_main
-
+        """Sends a job to a process and waits for the result. Raises EOFError or OSError if the process dies."""
         worker_main.send(process.questions, job.question)
         from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
 
@@ -359,7 +354,7 @@ class Pool:
 
 
 class _Seat(Seat):
-    """A slot for one worker process, with its current job."""
+    """A slot for one worker process and its current job."""
 
     def __init__(self, memo_bytes: int) -> None:
         super().__init__(memo_bytes)
@@ -371,20 +366,20 @@ class _Seat(Seat):
 
     @property
     def is_free(self) -> bool:
-        """Whether it is idle, or only warming up."""
+        """Returns whether the process is idle, or is only loading its libraries."""
         return self.job is None or isinstance(self.job.question, Ready)
 
 
 class _GaveWay(Exception):
-    """A long job was stopped to make room for short ones. It returns to the queue."""
+    """Raised if a long job was stopped so that short jobs can run. The long job returns to the queue."""
 
 
 class WorkerBug(TorchTraceError):
-    """A task raised an unexpected error. The log has the traceback."""
+    """Raised if a job failed with an unexpected error. The log contains the traceback."""
 
 
 def default_size() -> int:
-    """Returns the number of workers: TORCH_TRACE_WORKERS, or a number limited by cores and memory budget."""
+    """Returns the number of workers: TORCH_TRACE_WORKERS, or a number that fits the CPU cores and the memory budget."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -1,7 +1,7 @@
 """Questions to worker processes, and their progress.
 
-A question is a small frozen object that is pickled and sent to a worker. Its method ``answer`` computes the answer,
-so ``Workers.submit(question)`` returns a job with the right type.
+A question is a small frozen object. It is pickled and sent to a worker. The worker calls its method ``answer``.
+``Workers.submit(question)`` returns a job whose type is the type of this answer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 class Progress(NamedTuple):
     """Progress of an answer.
 
-    ``fraction`` is the part of the input read so far in this ``stage``, 0..1. ``events`` is the number of events
-    read so far, ``counts`` that by kind. ``since`` is the start of the stage in monotonic seconds of the waiting
-    process.
+    ``fraction`` is the fraction of the input that this ``stage`` has read, 0..1. ``events`` is the number of events
+    read so far. ``counts`` contains the same number for each kind of event. ``since`` is the start of the stage in
+    monotonic seconds of the waiting process.
     """
 
     stage: str
@@ -42,19 +42,20 @@ Report = Callable[[Progress], None]
 class Question(Protocol[Answer_co]):
     """A question to a worker process.
 
-    Implement it as a frozen Struct: it is pickled, and equal questions share one answer.
+    Implement this protocol as a frozen dataclass, because questions are pickled. Equal questions share one answer.
     """
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
         """Computes the answer in the worker process. The answer must be picklable.
 
-        ``models`` caches the open models of the process. Raises UserError.
+        ``models`` contains the open models of the process. Raises UserError.
         """
         ...
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """Does nothing, to warm up a worker."""
+@dataclass(frozen=True)
+class Ready:
+    """Does nothing. This question only starts a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Returns immediately."""
+        pass

@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 class Job(Generic[Answer]):
     """A submitted question.
 
-    ``progress`` is the last report of its worker; ``future`` holds the answer.
+    ``progress`` is the last progress report of the worker. ``future`` receives the answer.
     """
 
     def __init__(
@@ -39,39 +39,40 @@ class Job(Generic[Answer]):
         self.peak_memory_bytes = peak_memory_bytes
         self.label = about or key
         self.long = False
-        """Whether it was once stopped to make room. Like a parse, it may not occupy the last free worker."""
+        """True if the job was stopped before to make room.
+
+        Such a job is treated like a parse: it may not use the last free worker.
+        """
         self.stopped: TorchTraceError | None = None
-        """Why it was stopped."""
+        """The reason why the job was stopped."""
         self.gives_way = False
-        """Whether its worker was stopped and the job returns to the queue."""
+        """True if the worker was stopped and the job returns to the queue."""
         self.queued_at = time.monotonic()
         self.running_since: float | None = None
         self.unwanted_since: float | None = None
-        """When it was abandoned, in monotonic seconds; None = needed."""
+        """Time when the job was abandoned, in monotonic seconds; None = not abandoned."""
         self.process: Process | None = None
         self.future: Future[Answer] = Future()
         self.restart()
 
     @property
     def name(self) -> str:
-        """Returns the class name of the question."""
         return type(self.question).__name__
 
     @property
     def is_short(self) -> bool:
-        """Returns False for a parse, and for an answer that took too long before."""
+        """Returns False for a parse, and for a job that was stopped before because it took too long."""
         return not self.heavy and not self.long
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the input that was read, 0..1."""
+        """Returns the fraction of the input read so far, 0..1."""
         return self.progress.fraction
 
     def restart(self) -> None:
-        """Resets the progress."""
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Stores a progress report, with the start time of its stage."""
+        """Stores a progress report and the start time of its stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())

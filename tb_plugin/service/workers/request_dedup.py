@@ -1,6 +1,6 @@
 """De-duplication of identical requests.
 
-Abandoned requests are cancelled.
+A request that no client waits for is cancelled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", de
 
 @contextmanager
 def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
-    """Cancels questions asked in the ``with`` block when ``gone`` returns True, because the client disconnected."""
+    """Cancels the questions of the ``with`` block as soon as ``gone`` returns True, because the client disconnected."""
     token = _gone.set(gone)
     try:
         yield
@@ -52,9 +52,9 @@ class Desk:
     def ask(
         self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0
     ) -> Answer:
-        """Returns the answer. Raises its error, or Cancelled if the client disconnected.
+        """Returns the answer to a question. For the parameters, see ``Workers.submit``.
 
-        The parameters are those of ``Workers.submit``.
+        Raises the error of the answer, or Cancelled if the client disconnected.
         """
         flight = self._join(question, key, about, heavy, peak_memory_bytes)
         try:

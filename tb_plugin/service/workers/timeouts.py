@@ -1,8 +1,8 @@
 """Time limits of jobs.
 
-The rules keep one profile or user from occupying all workers. An answer has a time limit, and an abandoned answer
-is stopped after a few seconds. If all workers are busy and short jobs wait, the longest answer is stopped and
-repeated later. All times are monotonic seconds.
+The rules prevent that one profile or one user occupies all workers. An answer has a time limit. An abandoned answer
+is stopped after a few seconds. If all workers are busy and short jobs wait, the answer that runs longest is stopped
+and repeated later. All times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ log = logging.getLogger("torch_trace")
 ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
 DEFAULT_SECONDS = 120.0
 # Seconds after which an abandoned answer is stopped; most finish before.
-FORSAKEN_SECONDS = 5.0
+ABANDONED_ANSWER_SECONDS = 5.0
+# Seconds without a request after which a parse or a computation is stopped.
+ABANDONED_READ_SECONDS = 15.0
 # An answer that runs this many seconds is stopped for one that has waited as long.
 GIVE_WAY_SECONDS = 2.0
 # Seconds between checks of these rules.
@@ -43,7 +45,7 @@ def answer_seconds() -> float | None:
 
 
 def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
-    """Returns the timeout error of a job, or None. Parses have no time limit."""
+    """Returns the error of a job that exceeds its time limit, else None. Parses have no time limit."""
     if limit_seconds is None or job.heavy:
         return None
     if job.running_since is None:
@@ -52,23 +54,23 @@ def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> Use
             return TookTooLong(what, job.label, "Try again later, or allow more workers with TORCH_TRACE_WORKERS.")
         return None
     if now - job.running_since > limit_seconds:
-        what = f"The answer took longer than {limit_seconds:g} s and was stopped."
+        what = f"The computation took longer than {limit_seconds:g} s and was stopped."
         return TookTooLong(what, job.label, f"Choose fewer steps, or allow more time with {ANSWER_VARIABLE}.")
     return None
 
 
 def abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
-    """Returns the error for a job abandoned more than FORSAKEN_SECONDS ago, else None."""
+    """Returns the error of a job that was abandoned more than ABANDONED_ANSWER_SECONDS ago, else None."""
     since = job.unwanted_since
-    if since is None or now - since <= FORSAKEN_SECONDS:
+    if since is None or now - since <= ABANDONED_ANSWER_SECONDS:
         return None
     return Cancelled(f"The request for {job.name} of {job.label} was cancelled.")
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:
-    """Returns the running answer to stop so that short jobs can run; None if no job waits too long.
+    """Returns the running job that must be stopped so that short jobs can run, or None if no job waits too long.
 
-    Call it only if no worker is free. Parses never occupy all workers.
+    Call this function only if no worker is free. Parses never occupy all workers.
     """
     if not any(job.is_short and now - job.queued_at > GIVE_WAY_SECONDS for job in waiting):
         return None

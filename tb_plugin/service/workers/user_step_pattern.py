@@ -1,4 +1,4 @@
-"""User-defined pattern of step annotations."""
+"""User-defined pattern for step annotations."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _check(own: str) -> str:
 
 
 def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
-    """Returns a trace whose steps are found with the pattern ``own``.
+    """Returns the trace with steps found by the pattern ``own``.
 
-    An invalid pattern is reported as an issue of the trace.
+    If the pattern is invalid, adds an issue to the trace.
     """
     if not own:
         return raw

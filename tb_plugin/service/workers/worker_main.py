@@ -1,7 +1,7 @@
 """Main program of a worker process.
 
-It reads questions from stdin and writes answers to stdout. Each message is a pickle after an 8-byte length: a
-``Question`` to the worker, a ``Message`` from it.
+It reads questions from stdin and writes answers to stdout. Each message is an 8-byte length followed by a pickle.
+The parent sends a ``Question``, and the worker sends a ``Message``.
 """
 
 from __future__ import annotations
@@ -33,31 +33,36 @@ _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
 
-class Started(msgspec.Struct, frozen=True):
-    """First message of a worker: its libraries are loaded."""
+@dataclass(frozen=True)
+class Started:
+    """First message of a worker, sent when its libraries are loaded."""
 
 
-class Done(msgspec.Struct, frozen=True):
-    """The answer to a question. ``resident_bytes`` is the memory of the worker, without mapped files."""
+@dataclass(frozen=True)
+class Done:
+    """The answer to a question. ``resident_bytes`` is the memory of the worker, excluding mapped files."""
 
     answer: object
     resident_bytes: int
 
 
-class Failed(msgspec.Struct, frozen=True):
-    """A question failed with a known error."""
+@dataclass(frozen=True)
+class Failed:
+    """Reports that a question failed with a known error."""
 
     error: UserError
 
 
-class Bug(msgspec.Struct, frozen=True):
-    """A question raised an unexpected error, with its traceback as text."""
+@dataclass(frozen=True)
+class Bug:
+    """Reports that a question failed with an unexpected error. Contains the traceback as text."""
 
     text: str
 
 
-class Logged(msgspec.Struct, frozen=True):
-    """A log record of a worker, with its traceback if any."""
+@dataclass(frozen=True)
+class Logged:
+    """A log record of a worker, including the traceback, if any."""
 
     level: int
     text: str
@@ -76,7 +81,7 @@ def send(stream: IO[bytes], message: Question[object] | Message) -> None:
 
 
 def receive(stream: IO[bytes]) -> Message:
-    """Reads one message of a worker. Raises EOFError if the worker has ended."""
+    """Reads one message from a worker. Raises EOFError if the worker has ended."""
     message: Message = pickle.loads(_read(stream))
     return message
 

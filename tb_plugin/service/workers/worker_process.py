@@ -1,4 +1,4 @@
-"""One worker process: start, jobs and exit status."""
+"""One worker process: start, jobs and exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEMORY_CODES = (137, -signal.SIGKILL)
 
 
 class Process:
-    """A worker process. Its stderr is forwarded to the parent's stderr."""
+    """A worker process. The parent prints the stderr of the worker to its own stderr."""
 
     def __init__(self, memo_bytes: int) -> None:
         import subprocess
@@ -34,33 +34,35 @@ class Process:
         )
         self.pid = self._popen.pid
         self.started = False
-        """Whether it has sent any message."""
+        """Whether the process has sent a message."""
         self._last: deque[bytes] = deque(maxlen=16)
         self._relay = threading.Thread(target=self._pass_on, name="torch-trace-stderr", daemon=True)
         self._relay.start()
 
     @property
     def questions(self) -> IO[bytes]:
-        """Returns the pipe to its stdin."""
+        """Returns the pipe to stdin of the process."""
         assert self._popen.stdin is not None  # guaranteed by Popen
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
-        """Returns the pipe from its stdout."""
+        """Returns the pipe from stdout of the process."""
         assert self._popen.stdout is not None  # guaranteed by Popen
         return self._popen.stdout
 
     def poll(self) -> int | None:
-        """Returns the exit code; None while the process runs."""
+        """Returns the exit code, or None while the process runs."""
         return self._popen.poll()
 
     def kill(self) -> None:
-        """Kills the process."""
         self._popen.kill()
 
     def close(self) -> int:
-        """Closes the pipes and waits for the process. Returns the exit code, or minus the signal number."""
+        """Closes the pipes and waits for the process to end.
+
+        Returns the exit code, or the negative signal number if a signal ended the process.
+        """
         for stream in (self._popen.stdin, self._popen.stdout):
             with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
@@ -76,7 +78,7 @@ class Process:
         return code
 
     def last_line(self) -> str:
-        """Returns the last line on stderr. Call it after ``close``."""
+        """Returns the last line that the process wrote to stderr. Call ``close`` first."""
         lines = b"".join(self._last)[-_LAST_BYTES:].decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
@@ -103,13 +105,13 @@ class Death:
         return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
 
     def error(self, about: str) -> WorkerDied:
-        """Returns the error for a job whose worker died twice. ``about`` is the path of its trace."""
+        """Returns the error for a job whose worker died twice. ``about`` is the path of the trace."""
         if self._code in _MEMORY_CODES:
             return WorkerDied(
                 f"The worker process was killed twice ({self}).",
                 about,
                 (
-                    "Usually memory ran out. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
+                    "The usual reason is a lack of memory. Close other programs, set TORCH_TRACE_WORKERS=1, or lower "
                     "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
                 ),
             )
@@ -122,7 +124,7 @@ class Death:
 
 
 class Seat:
-    """A slot for one worker process. ``warm`` holds the keys it used last."""
+    """A slot for one worker process. ``warm`` contains the keys that the process used last."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._memo_bytes = memo_bytes
@@ -130,7 +132,7 @@ class Seat:
         self.process: Process | None = None
 
     def used(self, key: str) -> None:
-        """Records that the process has the data of a key in memory."""
+        """Stores that the process has the data of a key in memory."""
         if self.process is None:  # replaced after a large job
             return
         self.warm[key] = None
@@ -139,14 +141,14 @@ class Seat:
             self.warm.popitem(last=False)
 
     def start(self) -> Process:
-        """Returns the running process, started if necessary. Raises OSError."""
+        """Returns the running process, and starts one if necessary. Raises OSError."""
         if self.process is None or self.process.poll() is not None:
             self.end()
             self.process = Process(self._memo_bytes)
         return self.process
 
     def bury(self, error: Exception) -> Death:
-        """Closes a dead process and returns how it ended."""
+        """Closes a dead process and returns how the process ended."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is None:
@@ -155,7 +157,6 @@ class Seat:
         return Death(code, process.started, process.last_line())
 
     def end(self) -> None:
-        """Stops the process."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is not None:

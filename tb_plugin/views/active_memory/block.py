@@ -20,7 +20,7 @@ Column = npt.NDArray[np.integer]
 
 
 def block_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns the details of the block in this row. Unknown values are None."""
+    """Returns the details of the block in this row. A value is None if it is unknown."""
     strings = device.snapshot.strings
     column = {name: device.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     context, metadata = (strings.take(device.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
@@ -44,7 +44,7 @@ def block_of(device: DeviceLevels, row: int) -> Figures:
 
 
 def segment_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns the details of the segment in this row. Unknown values are None."""
+    """Returns the details of the segment in this row. A value is None if it is unknown."""
     column = {name: device.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
         "block_size_bytes": int(device.segment("size")[row]),

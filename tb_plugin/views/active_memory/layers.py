@@ -21,28 +21,29 @@ LAYERS = ("", "pools", "segments")
 MOST_ENVELOPES = 16
 
 
-class Envelope(msgspec.Struct, frozen=True, eq=False):
-    """Running maximum of the memory of a private pool on one stream."""
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """Running maximum of the memory that a private pool uses on one stream."""
 
     name: str
     state: Int64
     """States of the history at which the maximum grows, ascending."""
     height: Int64
-    """Bytes from each of these states on."""
+    """Maximum in bytes that is valid from each of these states."""
 
     def at(self, states: Int64) -> Int64:
-        """Returns the bytes at some states."""
         place = np.searchsorted(self.state, states, side="right")
         found: Int64 = np.append(0, self.height)[place]
         return found
 
 
-class Layer(msgspec.Struct, frozen=True, eq=False):
-    """Bands to draw, one row per block or segment, and the total height at every state."""
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """Bands to draw (one row per block or segment) and their total height at every state."""
 
     begin: Int64
     freed: Int64
-    """Event that requested the release. Until ``end``, the band is still active, but not allocated."""
+    """Event that requested the release. From this event until ``end``, the band is active but no longer allocated."""
     end: Int64
     size: Int64
     stack: Int64
@@ -54,7 +55,7 @@ class Layer(msgspec.Struct, frozen=True, eq=False):
 
 
 def layer_of(device: DeviceLevels, kind: str) -> Layer:
-    """Returns the layer ``kind`` of a device; by default its blocks."""
+    """Returns the layer ``kind`` of a device. An empty ``kind`` gives the layer of its blocks."""
     if kind == "segments":
         begin, end, size, stack = (device.segment(name) for name in ("begin", "end", "size", "stack"))
         return Layer(begin, end, end, size, stack, levels_of(device).reserved)
@@ -66,13 +67,12 @@ def layer_of(device: DeviceLevels, kind: str) -> Layer:
 
 
 def has_private_pools(device: DeviceLevels) -> bool:
-    """Returns whether the device has private memory pools."""
     private = _private(device.snapshot)
     return bool(private[device.segment("pool")].any() or private[device.block("pool")].any())
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """Returns whether each pool is private. The last entry, False, is for pool -1 (unknown)."""
+    """Returns whether each pool is private. The array has one more entry, False, for pool -1 (unknown)."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
@@ -118,9 +118,9 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 
 
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
-    """Returns the pool of each block. If not recorded, uses the pool of the final segment at its address.
+    """Returns the pool of each block.
 
-    Segments that were released earlier have a recorded pool only if blocks have one too.
+    If a block's pool is not recorded, uses the pool of the final segment that contains the block's address.
     """
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)

@@ -38,18 +38,16 @@ class Axis(msgspec.Struct, frozen=True):
 
     @property
     def extent(self) -> int:
-        """Returns the length of the axis in states or nanoseconds."""
         if not self.by_time:
             return self.device.count + 1
         return int(self.device.time_ns[-1]) + 1 if self.device.count else 1
 
     @property
     def levels(self) -> int:
-        """Returns the number of zoom levels. On the last level, one tile covers everything."""
+        """Returns the number of zoom levels. On the last level, one tile covers the whole axis."""
         return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
 
     def tiles(self, level: int) -> int:
-        """Returns the number of tiles on a zoom level."""
         return (self.extent - 1) // (COLUMNS << level) + 1
 
     def bounds(self, level: int, tile: int) -> Int64:
@@ -67,7 +65,7 @@ class Axis(msgspec.Struct, frozen=True):
 def samples_of(active: Int64, bounds: Int64) -> Int64:
     """Returns the state that each column shows: the first of its states with the most active bytes.
 
-    A column without a state shows the previous state.
+    An empty column shows the state of the previous column.
     """
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
@@ -78,7 +76,7 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
 def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
     """Returns a tile of a layer.
 
-    It lists blocks of at least ``peak / 2**detail`` bytes; all blocks if ``detail`` is None.
+    The tile lists blocks of at least ``peak / 2**detail`` bytes, or all blocks if ``detail`` is None.
     """
     layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
@@ -141,7 +139,7 @@ def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int
 
 
 def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes in each column that are neither in an envelope nor in a listed block."""
+    """Returns the bytes of each column that belong neither to an envelope nor to a listed block."""
     change = np.zeros(len(states) + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, end, size)
@@ -157,12 +155,17 @@ def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArr
 
 
 def _listed(detail: int) -> int:
-    """Returns the maximum number of blocks per tile. It doubles each time the size limit drops to a quarter."""
+    """Returns the maximum number of blocks that a tile lists.
+
+    If the minimum block size drops to a quarter, this number doubles.
+    """
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
 def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Returns the listed rows, their first column, their last column plus 1, and the number of blocks not listed."""
+    """Returns the rows of the listed blocks, the first column of each, its last column plus 1, and the number of
+    visible blocks that are not listed.
+    """
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
@@ -182,7 +185,7 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """Returns the first column whose event is not before each moment.
+    """Returns, for each event number in ``moments``, the first column whose event is not earlier.
 
     A lookup table with one entry per event speeds up millions of lookups.
     """

@@ -1,6 +1,6 @@
 """Active memory over the history of a snapshot.
 
-An answer contains the curves, a tile of bands (``tiles.py``), or the details of one block.
+A response contains the curves, a tile of bands (``tiles.py``), or the details of one block.
 """
 
 from __future__ import annotations
@@ -38,20 +38,15 @@ FINEST = 40
 
 
 class ActiveMemory(DeclaredView, entry=VIEW):
-    """Timeline of the live blocks of a snapshot."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device and part of the history."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns a tile, a block, or the curves. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         payloads = _payloads(device, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the requested payload."""
         return answer_view(self, parts[0], params)
 
 
@@ -61,7 +56,9 @@ def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
         row = int_param(params, kind)
         if row is not None:
             if not 0 <= row < len(column("size")):
-                raise BadRequest(f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
+                raise BadRequest(
+                    f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,} in total."
+                )
             return {kind: told(device, row)}
     tile = int_param(params, "tile")
     if tile is not None:
@@ -87,9 +84,9 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns the requested ``detail``: a tile lists blocks of at least ``peak / 2**detail`` bytes.
+    """Returns the requested ``detail``, or None to list all blocks.
 
-    None = all. Raises BadRequest.
+    A tile lists blocks of at least ``peak / 2**detail`` bytes. Raises BadRequest.
     """
     if params.get("detail") == "all":
         return None

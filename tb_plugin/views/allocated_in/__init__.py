@@ -18,8 +18,8 @@ VIEW = ViewEntry(
             "(`0x7f20`, or decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "The view finds the operator of a trace that allocated a block in another recording of the "
-            "process, such as a snapshot. `matching` (Figures: how the block was "
+            "The view finds the operator that allocated a block. The block is from a memory snapshot of "
+            "the same process. `matching` (Figures: how the block was "
             "[matched](../concepts/memory.md#memory), null for times outside the trace)."
         ),
         tables=(

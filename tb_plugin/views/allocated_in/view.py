@@ -40,14 +40,11 @@ BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
 class AllocatedIn(DeclaredView, entry=VIEW):
-    """Finds the origin of an allocation in another recording of the process, by time, address and size."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the allocation. Steps do not filter it."""
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that may have allocated the block; several if it is ambiguous. Raises BadRequest."""
+        """Returns the operators that may have allocated the block. There may be several. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
@@ -65,12 +62,11 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
 def _address(params: Params) -> int | None:
-    """Returns the requested address, which may be decimal or hexadecimal (``0x7f20``). Raises BadRequest."""
+    """Returns the requested address, given in decimal or hexadecimal (``0x7f20``). Raises BadRequest."""
     text = params.get("address")
     if not text:
         return None
@@ -80,9 +76,9 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the indices of the allocation events that may match this address.
+    """Returns the indices of the allocation events that may have allocated the block at this address.
 
-    Allocators round sizes up, so a block in the trace may be larger than ``size``.
+    Allocators round sizes up, so the event may be larger than ``size``.
     """
     memory = trace.memory
     if not address:
@@ -95,12 +91,12 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:
-    """Returns the distance of each time from the microsecond that starts at ``at``, in nanoseconds."""
+    """Returns how far each time is from the microsecond that starts at ``at``, in nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
-    """Returns the innermost operator of each thread that was open during the whole microsecond."""
+    """Returns, for each thread, the innermost operator that was open during the whole microsecond from ``at``."""
     track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 

@@ -27,10 +27,11 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `at` (a moment, default the peak), `against` (a second moment, in any order), `of` "
-            "(`held`, `made`, `left`), `by` (`line`, `function`, `file`). `of=held` selects blocks allocated "
-            "at `at`. With `against`, the default is `made`: all allocations between both moments. `left` "
-            "selects the allocations that are not released at the later moment."
+            "`device`, `at` (a moment, default the peak), `against` (a second moment, in any order), "
+            "`of` (`held`, `made`, `left`), `by` (`line`, `function`, `file`). `of=held` selects the "
+            "blocks that are allocated at the moment `at`. With `against`, the default is `made`: all "
+            "allocations between both moments. `left` selects those of them that are not released at the "
+            "later moment."
         ),
         payloads=(
             "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."

@@ -1,6 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-The bytes of a stack count in all of its frames. They are the own bytes of the innermost frame.
+All frames of a stack include the bytes that were allocated with it. They are own bytes only of the innermost frame.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Places(msgspec.Struct, frozen=True, eq=False):
 
     name: list[str]
     package: list[tuple[str, bool]]
-    """Package of the code, and whether it is a framework's."""
+    """Package of the code, and whether it belongs to a framework."""
     parent: Int64
     bytes: Int64
-    """Bytes allocated in the node and its children."""
+    """Bytes allocated in the node and in all nodes below it."""
     own_bytes: Int64
     blocks: Int64
-    """Blocks allocated in the node and its children."""
+    """Number of blocks allocated in the node and in all nodes below it."""
 
 
 class _Labels(msgspec.Struct, frozen=True, eq=False):
@@ -69,7 +69,10 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 def places_of_stacks(
     snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
 ) -> Places:
-    """Returns the merged stacks of blocks, below a root of this name. Raises BadRequest for ``by``."""
+    """Returns the merged stacks of blocks, below a root node with the name ``root``.
+
+    Raises BadRequest for an unknown ``by``.
+    """
     if by not in BY:
         raise BadRequest(f"by cannot be {by[:40]}.", "by", f"Choose one of {', '.join(BY)}.")
     groups = group(stack)
@@ -99,7 +102,7 @@ def places_of_stacks(
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns the labels of all frames, stack by stack and outermost first, and the number of frames per stack."""
+    """Returns the frame labels of all stacks, outermost frame first, and the number of frames of each stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

@@ -1,4 +1,4 @@
-"""Flame graph of memory allocations, at one moment or between two."""
+"""Flame graph of memory allocations at one time or between two times."""
 
 from __future__ import annotations
 
@@ -30,14 +30,10 @@ OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in
 
 
 class AllocationStacks(DeclaredView, entry=VIEW):
-    """Call stacks of allocations, merged and weighted by bytes."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device, moments, allocations to count and way to merge."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the flame graph. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         requested, against = moment_of(device, params), moment_of(device, params, "against")
         at = levels_of(device).peak() if requested is None else requested
@@ -68,7 +64,6 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, {}, payloads, tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page."""
         return answer_view(self, parts[0], params)
 
 

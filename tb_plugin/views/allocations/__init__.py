@@ -14,10 +14,10 @@ VIEW = ViewEntry(
     traits=Traits("Memory", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device` (default: the device with most events), `at` (number of an event, default the peak), "
-            "`from`, `to` (first and last event of the part) or `from_ns`, `to_ns` (the part by time), "
-            "`axis` (`events` or `time`), `width` (columns of the curve, default 800). The numbers describe "
-            "the moment after event `at`."
+            "`device` (default: the device with most events), `at` (number of an event, default the "
+            "peak), `from`, `to` (first and last event of the curve) or `from_ns`, `to_ns` (its range of "
+            "time), `axis` (`events` or `time`), `width` (columns of the curve, default 800). The "
+            "numbers describe the moment after event `at`."
         ),
         payloads=(
             "For memory snapshots. `answer` (Notices: the peak in a sentence, none if nothing is allocated), "
@@ -29,8 +29,8 @@ VIEW = ViewEntry(
         ),
         tables=(
             "`held_stacks`, `held_blocks` (the largest 100,000 blocks live between `from` and `to`, plus "
-            "blocks that a filter names by row; `at` does not limit it), `history_steps` (profiler steps "
-            "with events of the device), `oom_events`."
+            "blocks that a filter selects by row; `at` has no effect on this table), `history_steps` "
+            "(profiler steps with events of the device), `oom_events`."
         ),
     ),
 )

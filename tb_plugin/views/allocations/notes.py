@@ -1,4 +1,4 @@
-"""The answer and the data notices of one device."""
+"""The summary sentence and the data notices of one device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not change any number.",
+    "unmatched_releases": "Releases of an address without a block: {odd_events}. They do not affect any number.",
     "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They are "
     "shown as allocated until the reuse.",
     "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
@@ -28,7 +28,7 @@ _ODDITIES = {
 
 
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns the answer: the peak, its time, and the line of code with the most memory at the peak."""
+    """Returns a notice with the peak, its time, and the line of code with the most memory at the peak."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(device)):
@@ -93,8 +93,9 @@ def _failure(device: DeviceLevels, levels: Levels) -> Notice:
 
 
 def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """Returns the line with the most allocated bytes, its bytes, and the bytes without a stack; None if no block
-    has a stack.
+    """Returns the line of code with the most allocated bytes, these bytes, and the bytes without a stack.
+
+    None if no block has a stack.
     """
     rows = device.allocated(event)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
@@ -118,7 +119,7 @@ def _lines(device: DeviceLevels, stack: Ids) -> list[str | None]:
 
 
 def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
-    """Returns notices about missing or contradictory history of a device."""
+    """Returns notices about missing or contradictory data in the history of a device."""
     snapshot = device.snapshot
     notices = []
     if not device.count:

@@ -1,4 +1,4 @@
-"""Figures, facts and allocator settings of a device."""
+"""Key numbers and allocator settings of a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(device: DeviceLevels) -> dict[str, Number]:
-    """Returns the facts of a device for reports."""
+    """Returns the numbers about a device, for use in reports."""
     levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
@@ -25,7 +25,7 @@ def facts_of(device: DeviceLevels) -> dict[str, Number]:
 
 
 def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
-    """Returns the headline figures of a device."""
+    """Returns the key numbers about a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
 
@@ -51,7 +51,7 @@ def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
 
 
 def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
-    """Returns the memory figures of a device after event ``at``."""
+    """Returns the memory numbers of a device after event ``at``."""
     time = int(device.time_ns[at]) if at != MISSING and device.snapshot.has_times else None
     figures = [
         METRICS.figure("event_number", at if device.count else None),
@@ -76,7 +76,7 @@ def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure
 
 
 def settings_of(snapshot: Snapshot) -> Figures:
-    """Returns the recorded settings of the allocator."""
+    """Returns the allocator settings that the snapshot records."""
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value

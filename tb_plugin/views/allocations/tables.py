@@ -59,7 +59,7 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were live between two events, and the blocks in ``named``."""
+    """Returns the largest blocks that were live between two events, and also the blocks in ``named``."""
     begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -85,12 +85,15 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the indices of the steps with events between two events of the device."""
+    """Returns the indices of the steps that have events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns the peak of each profiler step. More than MOST_STEPS steps are sampled evenly."""
+    """Returns the peak of each profiler step.
+
+    If there are more than MOST_STEPS steps, the table has an evenly spaced sample of them.
+    """
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
@@ -115,7 +118,6 @@ def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows:
 
 
 def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
-    """Returns the out-of-memory events, one per row."""
     rows = ooms_of(device)
     events = device.snapshot.events
     mine = rows + device.events.start

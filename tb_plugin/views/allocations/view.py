@@ -30,16 +30,10 @@ OWN = ("device", "at", "from", "to", "from_ns", "to_ns", "axis", "width")
 
 
 class Allocations(DeclaredView, entry=VIEW):
-    """The first view of a snapshot: memory over time, by stack and by block."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device, moment, part of the history, drawing options and
-        named blocks.
-        """
         return (*(params.get(key) for key in OWN), *_filtered_blocks(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the facts of all devices, and curve and tables of one device. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         first, last = span_of(device, params)
         facts: dict[str, Number] = {}
@@ -74,12 +68,11 @@ class Allocations(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of one device, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _filtered_blocks(params: Params) -> tuple[int, ...]:
-    """Returns the block rows that a filter names. They are listed regardless of their size."""
+    """Returns the rows of the blocks that the filter selects. These blocks are listed regardless of their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 

@@ -47,14 +47,10 @@ _SHOWN = OF_SNAPSHOTS.adding(*OWN)
 
 
 class AllocatorEvents(DeclaredView, entry=VIEW):
-    """A list of allocator events, loaded page by page."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device, search and position in the list."""
         return (*(params.get(key) for key in ("device", "first", "near")), params.search)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns one page of the matching events. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         rows = _matching_events(snapshot, device.place, params.search) if params.search else None
         count = device.count if rows is None else len(rows)
@@ -77,13 +73,12 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the list."""
         return answer_view(self, parts[0], params)
 
 
 @cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events whose action, frame or address matches.
+    """Returns the events whose action, frame or address matches the search.
 
     Raises BadRequest for an invalid regular expression.
     """

@@ -68,16 +68,16 @@ METRICS = SHARED.adding(
         {
             "node_device_ns": (
                 "Backward device",
-                "Device time of launched work, without communication and nested backward operators.",
+                "Device time of launched work, excluding communication and nested backward operators.",
             ),
             "node_communication_ns": ("Communication", "Time of launched communication kernels."),
-            "node_host_ns": ("Backward host", "Host time without nested backward operators."),
+            "node_host_ns": ("Backward host", "Host time excluding nested backward operators."),
             "node_wait_ns": ("Device wait", "Host time in blocking calls."),
             "node_max_ns": ("Longest", "Longest host duration."),
             "forward_host_ns": ("Forward host", "Host time of the matched forward operators."),
             "forward_device_ns": (
                 "Forward device",
-                "Device time of the matched forward operators, without communication.",
+                "Device time of the matched forward operators, excluding communication.",
             ),
         },
     ),
@@ -87,7 +87,7 @@ METRICS = SHARED.adding(
         {
             "node_device_share": ("Device share", "Backward device divided by its sum over rows."),
             "node_host_share": ("Host share", "Backward host divided by its sum over rows."),
-            "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
+            "tied_ratio": ("Matched to forward", "Share of backward operators with a known forward operator."),
         },
     ),
     define(
@@ -122,14 +122,10 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
 
 class BackwardPass(DeclaredView, entry=VIEW):
-    """Backward operators by forward operator, module and line."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables and the answer. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         chosen = _chosen(trace, selection)
         frames = {
@@ -150,7 +146,6 @@ class BackwardPass(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

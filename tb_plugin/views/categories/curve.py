@@ -18,7 +18,7 @@ from tb_plugin.views.categories.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 
 STACKED = [CATEGORIES.index(category) for category in TITLES]
-"""Indices of the categories in ``CATEGORIES``, bottom of the stack first."""
+"""Indices into ``CATEGORIES``, from the bottom of the stack to the top."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -28,8 +28,9 @@ class Span(msgspec.Struct, frozen=True):
     end_ns: int
 
 
-class Top(msgspec.Struct, frozen=True):
-    """The maximum, and the time at which it is first reached."""
+@dataclass(frozen=True)
+class Top:
+    """The maximum, and the first time at which it is reached."""
 
     time_ns: int
     bytes: int
@@ -47,9 +48,8 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns times, and the number of changes up to each.
-
-    The times are the start of the window and all later times of changes in it.
+    """Returns the start of the window and the later times of changes in the window, and the number of changes up to
+    each of these times.
     """
     moments = moments_of(memory)
     times = memory.time_ns[moments]
@@ -59,7 +59,9 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 
 def stacked_bytes(memory: CategoryMemory) -> Iterator[Int64]:
-    """Yields, for each category from the bottom of the stack up, the stacked bytes after 0, 1, 2, ... changes."""
+    """Yields one array per category, from the bottom of the stack up: the height of its upper edge after 0, 1, 2,
+    ... changes.
+    """
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
     order = rank[memory.category]
@@ -86,7 +88,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window.
 
-    Downsampling keeps the highest and lowest point of each stacked line in every pixel column.
+    Downsampling keeps, in every pixel column, the highest and lowest point of each stacked line.
     """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
@@ -104,8 +106,8 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
 
 
 def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    """Returns the indices to draw: in each pixel column, the first and last point and the extremes of each stacked
-    line.
+    """Returns the indices to draw in each pixel column: its first and last point, and the highest and lowest point
+    of each stacked line.
     """
     column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))

@@ -1,4 +1,4 @@
-"""Answer about the peak of memory by category, and notices."""
+"""Notices about memory by category: the peak and missing data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MUCH_UNKNOWN = 0.2
 
 
 def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
-    """Returns the largest categories at the peak, largest first."""
+    """Returns a notice with the largest categories at the peak, largest first."""
     total = int(at_peak.sum())
     order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
     sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}

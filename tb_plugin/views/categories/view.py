@@ -1,4 +1,4 @@
-"""Memory by category: peak, curve and any moment."""
+"""Memory by category: peak, curve, and memory at any time."""
 
 from __future__ import annotations
 
@@ -34,14 +34,10 @@ OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
 class Categories(DeclaredView, entry=VIEW):
-    """Memory by category over time."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: window, moment and width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
-        """Returns curve, bar and table of the window. Raises BadRequest."""
         span = span_of(memory, params)
         times, rows = moments_in(memory, span)
         peak = peak_of(memory, times, rows)
@@ -71,7 +67,6 @@ class Categories(DeclaredView, entry=VIEW):
         return Part(coverage, facts, {frame.name: frame}, payloads, (*payloads, frame.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 

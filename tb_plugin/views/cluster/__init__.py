@@ -1,4 +1,4 @@
-"""The view ``cluster``."""
+"""Entry of the Cluster view."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VIEW = ViewEntry(
     traits=Traits("Ranks", phase_note="A job analysis has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
-            "The view covers all ranks of a job analysis. `headline` (Figures), `findings` (Notices about "
-            "`training`: slow ranks and links, uneven stages), `data_quality` (Notices: missing data; absent "
-            "if complete), `rank_times`, `stage_times` (Series, stacked_bars: the mean step; absent if "
-            "unreported), `rank_calls` (Series, stacked_bars: parts of the calls in the mean step; absent "
-            "without calls), `map_link_bandwidth`, `map_link_bytes` (Series, a line per sending rank, x = "
-            "receiving rank; absent without links between ranks) and the tables."
+            "The view shows all ranks of a job analysis. `headline` (Figures), `findings` (Notices about "
+            "`training`: slow ranks and links, uneven stages), `data_quality` (Notices: missing data; "
+            "absent if complete), `rank_times`, `stage_times` (Series, stacked_bars: the mean step; "
+            "absent if unreported), `rank_calls` (Series, stacked_bars: parts of the calls in the mean "
+            "step; absent without calls), `map_link_bandwidth`, `map_link_bytes` (Series, a line per "
+            "sending rank, x = receiving rank; absent without links between ranks) and the tables."
         ),
         tables=(
             "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), "

@@ -26,18 +26,17 @@ _CALLS = (
 MOST_DRAWN = 1024
 
 
-class JobPayloads(msgspec.Struct, frozen=True, eq=False):
-    """Findings, charts and tables of a job."""
-
+@dataclass(frozen=True, eq=False)
+class JobPayloads:
     ranks: int
-    """Number of ranks with reported times."""
+    """Number of ranks that report times."""
     stages: tuple[Stage, ...]
     groups: int
     step: list[Figure]
-    """Step time, and the shares of exposed communication and bubble."""
+    """Step time, share of exposed communication, and share of the pipeline bubble."""
     findings: list[Notice]
     pictures: list[Series]
-    """Charts by rank and by stage, and matrices of links; charts without reported data are omitted."""
+    """Charts by rank and by stage, and matrices of links. Charts are omitted if their data is not reported."""
     frames: dict[str, Frame]
 
 
@@ -76,7 +75,10 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
 
 
 def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """Chart of the parts of communication calls, one bar per rank: mean over the steps with calls."""
+    """Chart of communication calls, split into their parts, with one bar per rank.
+
+    Values are means over the steps in which the rank reports calls.
+    """
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
         [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
@@ -120,7 +122,7 @@ _STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
-    """Returns the step time and the shares of exposed communication and bubble; empty without step times."""
+    """Returns the step time, the share of exposed communication and that of the bubble; empty without step times."""
     length, exposed, bubble = _sums(ranks)
     if not length:
         return []
@@ -130,8 +132,9 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
 
 
 def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields a finding about the stage (or job) with the largest share of exposed communication, if it exceeds
-    ``MAX_EXPOSED_SHARE``.
+    """Yields a finding about the pipeline stage with the largest share of exposed communication.
+
+    The share must exceed ``MAX_EXPOSED_SHARE``. Without stages, the finding is about the whole job.
     """
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
     known = [each for each in found if each[0][0]]
@@ -150,7 +153,7 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     text = f"{whose}, exposed communication takes {{exposed_share}} of the step ({{exposed_ns}} of {{job_step_ns}})"
     if bubble:
         figures.append(METRICS.figure("bubble_ns", bubble // count))
-        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another stage"
+        text += "; {bubble_ns} of this is the pipeline bubble, the time in which a stage receives from another stage"
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
         todo = "Use more micro-batches, or move layers so that no stage waits for another."
@@ -162,7 +165,7 @@ def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Step time, exposed communication and bubble, summed over the ranks that report a complete step."""
+    """Step time, exposed communication and bubble, each summed over the ranks that report a complete step."""
     times = [each.times for each in _with_whole_steps(ranks)]
     length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
         each.get("preparing_ns", 0) for each in times

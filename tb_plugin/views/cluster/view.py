@@ -15,10 +15,9 @@ from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
 class ClusterAnalysis(DeclaredView, entry=VIEW):
-    """Shows the results of a job analysis."""
+    """Displays the results of an analysis of a whole job."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because parts do not depend on parameters."""
         return ()
 
     def part(self, cluster: Cluster, params: Params) -> Part:
@@ -38,7 +37,6 @@ class ClusterAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, facts, shown.frames, payloads, (*payloads, *TABLES))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

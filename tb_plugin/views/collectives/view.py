@@ -19,14 +19,10 @@ from tb_plugin.views.collectives import VIEW
 
 
 class Collectives(DeclaredView, entry=VIEW):
-    """Collectives and process groups of one rank."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns an empty tuple: ``part`` depends on no parameter."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the tables of calls and groups, and the answer."""
         calls, groups = calls_frame(flight), groups_frame(flight)
         unfinished = int(np.sum(~calls_of(flight)["call_finished"].to_numpy()))
         figures = [
@@ -50,7 +46,6 @@ class Collectives(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, groups.name, calls.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

@@ -22,26 +22,33 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class GeneratedName(msgspec.Struct, frozen=True):
-    """Information in the name of a generated kernel."""
+@dataclass(frozen=True)
+class GeneratedName:
+    """Data in the name of a generated kernel."""
 
     kind: str | None
-    """Kind of kernel in words, or as in the name if there is no word for it; None if the name does not contain it."""
+    """Kind of the kernel in words.
+
+    If there are no words for it, the kind as written in the name; None if the name contains no kind.
+    """
     operators: tuple[str, ...]
 
 
-class Generated(msgspec.Struct, frozen=True, eq=False):
-    """Rows of generated kernels, sorted by time: their CPU ranges and their runs on devices."""
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """Generated kernels, sorted by time: rows of their CPU ranges and of their device work."""
 
     row: Int64
     origin: Int64
-    """CPU row of the range or launch; in a backward pass, that of the forward operator. -1 = unknown."""
+    """CPU row of the range or launch; for a kernel of a backward pass, CPU row of the forward operator. -1 =
+    unknown.
+    """
     region: Int32
     """Index of the innermost compiled region enclosing the origin; -1 = none."""
 
 
 def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
-    """Returns the information in a kernel name; None if the kernel is not a generated one."""
+    """Returns the data in a kernel name. None if the kernel is not a generated one."""
     match = re.search(names.kernel, text) if names.kernel else None
     if match is None:
         return None
@@ -50,9 +57,10 @@ def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
 
 
 def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the operators in a kernel name, which ``_`` separates.
+    """Returns the operators in a kernel name, where ``_`` separates them.
 
-    Takes the longest of the ``known`` operators that fits, otherwise the text up to the next ``_``.
+    An operator name in ``known`` may itself contain ``_``. The longest known name that fits is used, otherwise the
+    text up to the next ``_``.
     """
     found, rest = [], f"{text}_"
     while rest.strip("_"):

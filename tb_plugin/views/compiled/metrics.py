@@ -45,7 +45,7 @@ METRICS = SHARED.adding(
             "compiling_in_step_ns": ("Compilation", "Step time while at least one thread compiles."),
             "compile_ns": ("Compilation", "Compilation time of all threads."),
             "cold_mean_ns": ("Cold call", "Mean host time of cold calls."),
-            "warm_mean_ns": ("Warm call", "Mean host time of other calls."),
+            "warm_mean_ns": ("Warm call", "Mean host time of calls that are not cold."),
             "guard_ns": ("Guards", "Time of guard checks before calls or compilations."),
             "wrapper_ns": (
                 "Wrapper",

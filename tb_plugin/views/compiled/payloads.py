@@ -24,7 +24,10 @@ Int32 = npt.NDArray[np.int32]
 def table_frame(
     name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table of these columns, sorted by ``first``, largest first. Columns without values are hidden."""
+    """Returns a table of these columns, sorted by column ``first`` in descending order.
+
+    Columns without values are hidden.
+    """
     table = pa.table({column: pa.array(values) for column, values in data.items()})
     unknown = tuple(column for column in data if table.num_rows and table[column].null_count == table.num_rows)
     return Frame(
@@ -39,9 +42,9 @@ def table_frame(
 
 
 def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: Int64, count: int) -> pa.Array:
-    """Returns the names of the modules that enclose the rows of each group, in order of execution.
+    """Returns, for each group of rows, the names of the modules that enclose its rows, in order of execution.
 
-    ``row`` may be -1 (none); ``of`` is the group of each row, ``count`` the number of groups.
+    ``row`` may be -1 (none). ``of`` is the group of each row, and ``count`` is the number of groups.
     """
     modules = selection.of(trace, EventKind.MODULE)
     track, start, end = trace.track[modules], trace.start_ns[modules], trace.ends(modules)
@@ -60,9 +63,9 @@ def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: I
 
 
 def numbers_of(trace: TraceTable, names: npt.NDArray[np.integer], groups: Groups) -> pa.Array:
-    """Returns the region numbers in each group, in order of execution.
+    """Returns the region numbers that occur in each group, in order of execution.
 
-    ``names`` are string ids of region names; -1 = none.
+    ``names`` has the string ids of region names; -1 = none.
     """
     found: list[dict[str, None]] = [{} for _ in range(len(groups))]
     for one in np.sort(group(groups.of, names.astype(np.int64)).first).tolist():

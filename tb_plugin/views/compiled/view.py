@@ -39,14 +39,10 @@ _FIGURES = (
 
 
 class CompiledAnalysis(DeclaredView, entry=VIEW):
-    """Compiled regions, graph breaks, compilation and generated kernels."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the figures and tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         builders = (regions_frame, breaks_frame, kernels_frame)
         frames = {frame.name: frame for frame in (make(trace, selection) for make in builders)}
@@ -71,7 +67,6 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

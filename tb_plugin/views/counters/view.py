@@ -1,7 +1,7 @@
 """Counters over time: utilization, queues, memory and recorded series.
 
-Each counter is a step function over the whole trace, computed once. A window bins it for display
-(docs/concepts/time.md, "Counters").
+Each counter is a step function over the whole trace and is computed once. To display a window, its values are
+binned (docs/concepts/time.md, "Counters").
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
-"""Maximum number of counters in an answer. Further counters are only counted."""
+"""Maximum number of counters in a response. If there are more, the response only has the number of the others."""
 # Nanoseconds.
 PER_SECOND = 1e9
 
@@ -86,14 +86,10 @@ OTHER_COPIES = ("copies", "Copies, other")
 
 
 class CountersAnalysis(DeclaredView, entry=VIEW):
-    """Counters in a window of the timeline."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: window and number of bins. Steps do not filter counters."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all counters in bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         width = int_param(params, "width")
@@ -181,10 +177,10 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Yields key, title, metric and curve of each counter of a device. If the title is "", the metric's title is
-    used.
+    """Yields key, title, metric and curve of each counter of a device. An empty title means the title of the
+    metric.
 
-    ``rows`` is the device's work, ``args`` the row of its ``device_args`` (-1 = none).
+    ``rows`` has the device's work. ``args`` has the row of each in ``device_args`` (-1 = none).
     """
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
@@ -214,7 +210,10 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """Returns the launch queue depth of each stream, for devices with several streams on which launches wait."""
+    """Returns the launch queue depth of each stream.
+
+    Only devices with launches waiting on several streams are included.
+    """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]

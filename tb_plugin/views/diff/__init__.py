@@ -1,4 +1,4 @@
-"""The view ``diff``."""
+"""Entry of the Diff view."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ VIEW = ViewEntry(
     borrows=BORROWED,
     http=ViewText(
         parameters=(
-            "`base_run`, `base_worker`, `base_span` (the baseline; by default as in the experiment), "
-            "`base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, `host_self_ns`, "
-            "`host_total_ns`), `per` (`step`, `total`). For different vendors, the default measure is device "
-            "total. Otherwise, the default is device self if both sides have a device and a device part of "
-            "the step changed most, else host self. Tables also accept `measure=all`: one column per measure."
+            "`base_run`, `base_worker`, `base_span` (the baseline; default: the values of the "
+            "experiment), `base_window`, `base_steps`, `measure` (`device_self_ns`, `device_total_ns`, "
+            "`host_self_ns`, `host_total_ns`), `per` (`step`, `total`). For different vendors, the "
+            "default measure is device total. Otherwise the default is device self if a device part of "
+            "the step changed most, else host self.  Tables also accept `measure=all`: one column per "
+            "measure."
         ),
         payloads=(
             "P and S select the experiment. Without `steps`, all recorded steps of a side are included. "

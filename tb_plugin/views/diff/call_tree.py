@@ -1,8 +1,8 @@
 """Merged call tree of one profile.
 
-Calls with equal paths are one node. The first level has the phases of a training step. Below are modules and
-operators; the leaves are the kernels, copies and memsets that they launched. Time is never counted twice: a node's
-own time and its children sum to its total.
+Calls with equal paths are one node. The first level has the phases of a training step. Modules and operators are
+below them. The leaves are the kernels, copies and memsets that modules and operators launched. No time counts
+twice: the total of a node is its self time plus the totals of its children.
 """
 
 from __future__ import annotations
@@ -36,34 +36,35 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
-"""In the order of a training step. Forward also includes all other host work, such as loss and copies."""
+"""Phases in the order of a training step. Forward also includes all other host work, such as loss and copies."""
 _LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _UNCALLED = range(len(PHASES))
 MAX_NODES = 50_000
-"""Maximum number of nodes; those with most time are included. An ancestor never has less time than its descendants."""
+"""Maximum number of nodes; those with most time are included. A node never has more time than its ancestors."""
 
 
-class _Rows(msgspec.Struct, frozen=True, eq=False):
-    """Rows of the tree before merging: phases, then host calls, then device work."""
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of the tree before merging: first phases, then host calls, then device work."""
 
     parent: Int64
-    """Index of the parent row; -1 for phases, and for top-level ranges in traces with only ranges."""
+    """Index of the parent row. -1 for phases; in traces with only ranges, -1 for top-level ranges."""
     kind: Int64
     name: Int64
-    """Index into ``texts``; for phases into ``PHASES``."""
+    """Index into ``texts``, or into ``PHASES`` for a phase."""
     texts: pa.Array
     start_ns: Int64
     host_ns: Int64
     device_ns: Int64
     is_call: Bool
-    """False for calls that only exist in a CUDA graph capture."""
+    """False for calls that the trace only contains in a CUDA graph capture."""
 
 
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns one row per node, parents before children, siblings by first occurrence.
+    """Returns one row per node. Parents come before children, and siblings are sorted by first occurrence.
 
-    ``tree_node`` is the node's index, ``parent_node`` its parent's (-1 = none). ``host_ns`` and ``device_ns``
-    include all descendants and are summed over calls and threads. ``host_ns`` excludes time in other phases, such
-    as a backward pass inside a module.
+    ``tree_node`` is the index of the node and ``parent_node`` that of its parent (-1 = none). ``host_ns`` and
+    ``device_ns`` are sums over calls and threads, including all descendants. ``host_ns`` excludes time in other
+    phases, such as a backward pass inside a module.
     """
     rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
@@ -100,7 +101,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Rows of a trace with only ranges: the frames of the Stacks view, without phases and device work."""
+    """Rows of a trace with only ranges. They have the frames of the Stacks view, but no phases and no device work."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -199,9 +200,9 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Start of the first replayed work in each replayed call.
+    """Start of the first device work of each replayed call.
 
-    Replayed calls are numbered after the ``count`` calls of the trace.
+    The indices of replayed calls follow those of the ``count`` recorded calls.
     """
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
@@ -213,7 +214,7 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Indices of at most ``MAX_NODES`` wanted nodes with most time, including their ancestors."""
+    """Indices of the wanted nodes with most time: at most ``MAX_NODES``. The ancestors of a node are included too."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

@@ -32,7 +32,7 @@ MAKERS, FAMILIES, COLLECTIVES, PEAKS = "makers", "families", "collective_calls",
 
 
 def device_frames(trace: TraceTable, selection: Selection, params: Params) -> dict[str, Frame]:
-    """Returns vendor-neutral tables: devices, kernel families, collectives, memory and operator paths.
+    """Returns vendor-neutral tables of devices, kernel families, collectives, memory and operator paths.
 
     Empty without device work.
     """
@@ -79,9 +79,9 @@ def _families(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame]:
-    """Number of kernels, copies and memsets launched in operators, by name, and by name and shapes.
+    """Number of kernels, copies and memsets by operator: one table by name, one by name and shapes.
 
-    Nested calls count once.
+    Work in nested calls of the same operator counts once.
     """
     work = selection.of(trace, *DEVICE_WORK)
     around, _ = with_ancestors(trace.operator, trace.operator[work])
@@ -139,7 +139,7 @@ def _collectives(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> dict[str, pa.Array]:
-    """Reported wait and transit time of each collective in the selected steps; null if unreported."""
+    """Reported wait and transit time of each collective in the selected steps; null if not reported."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
     table = reported_table(trace.reported_tables, OPERATIONS)
@@ -156,7 +156,10 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
 
 
 def _peaks(trace: TraceTable, params: Params) -> Frame:
-    """Peak allocated and reserved memory, each of the device with the highest peak; empty without recorded totals."""
+    """Peak of allocated memory and peak of reserved memory. Each is from the device on which it is highest.
+
+    Empty if memory totals are not recorded.
+    """
     window = window_of(trace, Params(steps=params.steps))
     devices = [device for device in devices_of(trace) if not device.is_host]
     reserved = [peak.value for device in devices if (peak := reserved_peak_of(device, window)) is not None]

@@ -15,16 +15,16 @@ from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differen
 SAME_BELOW = 0.01
 HIGH_FROM = 0.1
 AGAINST_FROM = 0.5
-"""An opposite change is mentioned from this share of the main change on."""
+"""A change in the opposite direction is mentioned if it is at least this share of the main change."""
 
 
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
-    """Returns the findings in ``leading``, followed by reasons to doubt the comparison."""
+    """Returns the findings in ``leading``, followed by reasons why the comparison may be misleading."""
     return Notices("findings", "Findings", "training", [*leading, *_doubts(base, exp)])
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """Returns the settings of machine, software and profiler that differ."""
+    """Returns the settings of machine, software and profiler that differ between the profiles."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
@@ -52,10 +52,11 @@ def _settings(part: Part) -> dict[str, str]:
 def leading_notice(
     base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None
 ) -> Notice:
-    """Returns a finding about the part of the step that changed most, in the direction of the total change.
+    """Returns a finding about the part of the step that explains most of the total change.
 
-    ``summed`` has the step counts if times are sums over steps, else None; unequal counts get no verdict. ``row``
-    is the row of that part that changed most, with its change in ns.
+    ``summed`` contains the step counts of both sides if times are sums over steps, else it is None. If the counts
+    differ, the finding does not say which side is faster. ``row`` is the table row within that part that changed
+    most, with its change in ns.
     """
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
@@ -88,7 +89,7 @@ def leading_notice(
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     most = ""
     if row is not None:
-        all_of_it = " of its total time, overlapped or not" if key == "dataloader_ns" else ""
+        all_of_it = " of total time, including overlapped time" if key == "dataloader_ns" else ""
         most = f", mostly {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
@@ -106,7 +107,10 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """Part with the largest opposite change; None if that is below half of the main change or below ``least_ns``."""
+    """Part of the step with the largest change in the opposite direction.
+
+    None if this is less than ``AGAINST_FROM`` of the main change, or less than ``least_ns``.
+    """
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])
@@ -116,16 +120,16 @@ def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> s
 def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
-        text = "Only one profile has steps: its mean step is compared with the whole recording of the other."
+        text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
         todo = "Record steps in both profiles: call step() of the profiler after each one."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the windows of both profiles above. The (i) shows the opened part."
+        todo = "Choose the windows of both profiles above. The (i) button shows the opened part."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
-        text = "A file is truncated: its missing part looks like saved time."
+        text = "A file is truncated: the missing part looks like saved time."
         notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):

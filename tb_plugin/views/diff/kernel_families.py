@@ -1,7 +1,7 @@
 """Kernel families that are comparable across devices.
 
-The operators enclosing a launch take precedence over the kernel's name. A convolution may run one kernel on one
-device and several on another, such as layout changes. All are classified as convolution.
+An operator that encloses the launch takes precedence over the kernel name. For example, a convolution may run one
+kernel on one device and several on another, such as layout changes. All of these are classified as convolution.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 BY_OPERATOR = (KernelClass.GEMM, KernelClass.CONVOLUTION, KernelClass.ATTENTION)
-"""Operators of these classes determine the class of all kernels launched in them.
+"""If an operator has one of these classes, all kernels that it launches have that class too.
 
-For nested operators, the last class in this order wins.
+If such operators are nested, the class that is last in this tuple is used.
 """
 # Names of backward operators, kernels and autograd calls (RE2).
 _BACKWARD_NAMES = "(?i)backward|backprop|bwd|grad"
 
 
 PASSES = ("", "forward", "backward")
-"""Pass of a kernel: "" = unknown, also for classes not in ``BY_OPERATOR``."""
+"""Passes of a kernel. "" = unknown; always used for classes that are not in ``BY_OPERATOR``."""
 
 
 class Families(msgspec.Struct, frozen=True, eq=False):
@@ -44,10 +44,10 @@ class Families(msgspec.Struct, frozen=True, eq=False):
 
 
 def families_of(trace: TraceTable, kernels: Int64) -> Families:
-    """Returns the families of these kernels, which must not include communication.
+    """Returns the families of these kernels. Communication kernels must be excluded.
 
-    The class comes from an enclosing operator (attention, convolution, GEMM), else from the kernel's name. The pass
-    is backward if an enclosing operator is backward or, without operators, if the kernel's name says so.
+    The class comes from an enclosing operator for attention, convolution or GEMM, else from the kernel name. The
+    pass is backward if an enclosing operator is backward. Without operators, the kernel name decides.
     """
     kernel_class = classify_kernels(trace).of(trace.name[kernels])
     # The kernel has the name of a communication kernel but does not communicate, so its class is unknown.
@@ -73,7 +73,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
 
 
 def _use_capture_operators(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
-    """Sets class and pass of replayed kernels, in place, from the operators recorded at graph capture."""
+    """Replaces class and pass of replayed kernels, in place, by those of the operators in the graph capture."""
     origins = origins_of(trace)
     scopes = origins.scopes
     inner = scopes.nearest(EventKind.OPERATOR)[origins.at(kernels)]

@@ -17,7 +17,7 @@ _TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "ba
 
 
 def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
-    """Merges both call trees into one, in pre-order. Nodes without time on either side are omitted."""
+    """Merges both call trees into one, in pre-order. Nodes whose time is 0 on both sides are omitted."""
     left, right = base.frames["call_tree"].data.to_pydict(), exp.frames["call_tree"].data.to_pydict()
     pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
     on_device = measure.startswith("device")
@@ -69,7 +69,7 @@ def _over(value: int, count: int) -> int | float:
 
 
 def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Time of each pair on both sides, ns. A node that one side lacks gets the time of its children there."""
+    """Time of each pair on both sides, ns. If one side lacks a node, its children on that side are summed instead."""
     base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
     exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
     for i in range(len(pairs) - 1, -1, -1):  # children come after their parents
@@ -82,7 +82,7 @@ def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> 
 
 
 def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
-    """At most NODES_SENT of these indices, with most time, in pre-order and including ancestors."""
+    """Those of these indices with most time: at most NODES_SENT, in pre-order. Ancestors are included too."""
 
     def weight(i: int) -> float:
         return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))

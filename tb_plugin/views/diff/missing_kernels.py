@@ -13,7 +13,7 @@ RECORDED_COMPUTE = "diff.recorded_compute_ns"
 
 
 def missing_kernels(base: Part, exp: Part) -> list[Notice]:
-    """Returns a finding for each side with missing kernels, because missing kernels look like saved time."""
+    """Returns a finding for each side with missing kernels. They would look like saved time."""
     sides = (("baseline", base), ("experiment", exp))
     return [_notice(name, side) for name, side in sides if REPORTED_COMPUTE in side.facts]
 
@@ -24,14 +24,17 @@ def _notice(name: str, side: Part) -> Notice:
         "high",
         f"Kernels of the {name} are missing: its profiler reports {{stated_compute_ns}} of computation, but its "
         "kernels cover only "
-        "{recorded_compute_ns}. This can make kernels and parts look new, missing or faster.",
+        "{recorded_compute_ns}. This can make kernels and step parts look new, missing or faster.",
         "Choose a profile with recorded kernels. Only the reported step times can be compared.",
         [METRICS.figure(fact.removeprefix("diff."), side.facts[fact]) for fact in (REPORTED_COMPUTE, RECORDED_COMPUTE)],
     )
 
 
 def reported_headline(base: Part, exp: Part) -> Figures | None:
-    """Returns the reported step times if both sides report them and at least one lacks kernels; else None."""
+    """Returns the reported step times of both sides if kernels are missing, else None.
+
+    Also None if a side reports no step time.
+    """
     one, other = base.facts.get(REPORTED_STEP), exp.facts.get(REPORTED_STEP)
     if not one or other is None or not any(REPORTED_COMPUTE in side.facts for side in (base, exp)):
         return None

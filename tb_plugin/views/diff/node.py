@@ -10,7 +10,7 @@ _INSTANCE_SUFFIX = re.compile(r"_\d+$")
 
 
 class Node(NamedTuple):
-    """Nodes of two trees are the same if kind and name are equal."""
+    """A node of a call tree. Nodes of two trees are the same if kind and name are equal."""
 
     kind: str
     name: str

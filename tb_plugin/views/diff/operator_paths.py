@@ -26,12 +26,12 @@ PATHS, WORK = "operator_paths", "path_work"
 MOST_PATHS = 50_000
 """Maximum number of paths; those with most time are included.
 
-Work in other paths is attributed to the nearest included ancestor.
+The work of an omitted path is added to its nearest included ancestor.
 """
 
 
 def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
-    """Returns two tables: operator paths with input shapes, and the device work in each path by name.
+    """Returns two tables: operator paths with input shapes, and the device work of each path by name.
 
     Communication is excluded. Parents come before children.
     """
@@ -76,7 +76,7 @@ def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
 def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, Int64]:
     """Selects the paths with most time.
 
-    Returns the path of each kernel, copy or memset, the parent of each path, and the selected indices.
+    Returns the path of each kernel, copy or memset, the parent of each path, and the indices of the selected paths.
     """
     forest = Forest(above)
     kept = np.arange(len(above))
@@ -96,35 +96,37 @@ class Paths(msgspec.Struct, frozen=True, eq=False):
     name: list[str]
     shape: list[str]
     owner: Int64
-    """Path of each row of ``work``; -1 = no operator."""
+    """Path of each row in ``work``; -1 = no operator."""
     work: pa.Table
-    """Columns ``name``, ``calls`` and ``total_ns``."""
+    """Table with columns ``name``, ``calls`` and ``total_ns``."""
 
     @property
     def total_ns(self) -> int:
-        """Returns the total time of all work."""
         return int(self.work["total_ns"].to_numpy().sum())
 
     def keys(self, with_shape: bool) -> list[tuple[str, str]]:
-        """Returns the match key of each path: its innermost operator's name, and with ``with_shape`` its input
-        shapes.
+        """Returns the match key of each path: the name of its innermost operator.
+
+        The key includes the input shapes if ``with_shape`` is set.
         """
         return list(zip(self.name, self.shape if with_shape else [""] * len(self.name), strict=True))
 
     def shared(self, other: Paths, with_shape: bool = False) -> Int32:
-        """Returns, for each row of ``work``, the innermost enclosing operator that both sides have; -1 = none."""
+        """Returns, for each row in ``work``, the innermost enclosing operator that both sides have; -1 = none."""
         theirs = {key for key in other.keys(with_shape) if key[1] or not with_shape}
         common = np.fromiter((key in theirs for key in self.keys(with_shape)), np.bool_, len(self.name))
         nearest = inherit(np.where(common, np.arange(len(common)), MISSING).astype(np.int32), self.parent)
         return np.append(nearest, np.int32(MISSING))[self.owner]
 
     def ratio(self, other: Paths, with_shape: bool = False) -> float:
-        """Returns the share of device time launched in operators that both sides have."""
+        """Returns the share of device time that was launched in operators that both sides have."""
         time = self.work["total_ns"].to_numpy()
         return float(time[self.shared(other, with_shape) != MISSING].sum() / max(self.total_ns, 1))
 
     def operators(self, other: Paths) -> list[str]:
-        """Returns the operator of each row of ``work``: the innermost common one, else the top-level one."""
+        """Returns the operator of each row in ``work``: the innermost one that both sides have, else the top-level
+        one.
+        """
         at = self.shared(other)
         outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]
         at = np.where(at == MISSING, outermost, at)
@@ -133,7 +135,7 @@ class Paths(msgspec.Struct, frozen=True, eq=False):
 
 
 def paths_of(part: Part) -> Paths:
-    """Reads the tables of ``path_frames`` from a part."""
+    """Reads the tables that ``path_frames`` put into a part."""
     nodes, work = part.frames[PATHS].data, part.frames[WORK].data
     return Paths(
         parent=nodes["parent_path"].to_numpy().astype(np.int32),

@@ -17,16 +17,18 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Columns that count kernels, copies and memsets: launched in an operator with nested ones, launched directly, and
-as shown.
+"""Columns with the number of kernels, copies and memsets that an operator launched.
+
+The first includes nested operators, the second does not. The page displays one of them as the third.
 """
 PER_STEP, TOTAL = "step", "total"
 
 
-class PairedTable(msgspec.Struct, frozen=True):
-    """Key columns and measures to compare in a table of another view.
+@dataclass(frozen=True)
+class PairedTable:
+    """Key columns and measures of a table from another view, to compare both sides.
 
-    If the table lacks a measure, its last one is used, since kernels have only one time.
+    If the table lacks the selected measure, its last measure is used. For example, kernels have only one time.
     """
 
     name: str
@@ -35,9 +37,9 @@ class PairedTable(msgspec.Struct, frozen=True):
     measures: tuple[str, ...]
     own_ns: str = ""
     total_ns: str = ""
-    """Columns of self time and total time, if not named like the measure."""
+    """Columns of self time and total time, if their names differ from the measure."""
     kernels: str = ""
-    """Table with the kernel counts of the rows, if any."""
+    """Table with the number of kernels of each row; empty if there is none."""
 
 
 TABLES = (
@@ -69,8 +71,9 @@ RANGES = PairedTable(
 )
 
 
-class Scaling(msgspec.Struct, frozen=True):
-    """Divisors of both sides: their numbers of selected steps, or 1 for totals."""
+@dataclass(frozen=True)
+class Scaling:
+    """Divisors of both sides: the numbers of selected steps, or 1 for totals."""
 
     per: str
     base: int
@@ -78,7 +81,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> str:
-        """Returns the window shown in metric definitions."""
+        """Returns the time window that metric definitions display."""
         return (
             "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
         )
@@ -98,8 +101,8 @@ def join(
 ) -> Frame:
     """Joins a table of both sides, largest increase first if ``slower``, else largest decrease first.
 
-    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds kernel counts and a ratio that
-    treats 0 / 0 as 1.
+    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds columns with kernel counts, and
+    a ratio that is 1 for 0 / 0.
     """
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
@@ -136,7 +139,7 @@ def join(
 def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
     """Joins the sums of both sides by key.
 
-    Adds ``presence`` and, for each value, columns with prefixes ``base_`` and ``exp_``.
+    The result also has a column ``presence``. Each value has two columns, with prefixes ``base_`` and ``exp_``.
     """
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
@@ -179,7 +182,7 @@ def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
-    """Returns metrics of the comparison columns, defined in terms of ``measure``, a key of METRICS."""
+    """Returns the metrics of the comparison columns. Their definitions refer to ``measure``, a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
     return {
@@ -200,7 +203,7 @@ def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[st
 
 
 def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    """Sums of one side by key; empty if that side has no such table."""
+    """Sums of one side by key; empty if that side lacks the table."""
     schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
@@ -218,12 +221,12 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
 
 
 def per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
-    """Divides sums by a number of steps. Integers stay integers for one step."""
+    """Divides sums by a number of steps. For one step, integers do not become floats."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Experiment minus baseline. If step counts are equal, sums are subtracted before dividing, to be exact."""
+    """Experiment minus baseline. If step counts are equal, sums are subtracted before the division, to be exact."""
     if scaling.base == scaling.exp:
         return per_step(pc.subtract(exp, base), scaling.exp)
     return pc.subtract(per_step(exp, scaling.exp), per_step(base, scaling.base))

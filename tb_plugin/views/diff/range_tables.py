@@ -30,12 +30,12 @@ def are_range_traces(*sides: Part) -> bool:
 
 
 def own_ns(part: Part) -> int:
-    """Returns the time in ranges, summed over threads. Nested ranges count once."""
+    """Returns the time in ranges, summed over threads. Nested ranges do not count again."""
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
 
 
 def recording_lengths(base: Part, exp: Part) -> Figures:
-    """Returns the length of both recordings and their time in ranges."""
+    """Returns the lengths of both recordings, and the time in ranges of each."""
     one, other = (part.coverage.window_ns or 0 for part in (base, exp))
     figures = [
         METRICS.figure("base_step_ns", one, "Baseline recording"),
@@ -47,7 +47,7 @@ def recording_lengths(base: Part, exp: Part) -> Figures:
 
 
 def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
-    """Returns a finding about the range whose self time changed most; empty without a change."""
+    """Returns a finding about the range whose self time changed most; empty if nothing changed."""
     before, after = own_ns(base), own_ns(exp)
     data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
     if not data.num_rows:

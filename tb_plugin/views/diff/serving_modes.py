@@ -15,7 +15,7 @@ _VALUES = ("mode_steps", "mode_mean_ns", "mode_p95_ns", "mode_tokens_per_second"
 
 
 def modes_frame(base: Part, exp: Part) -> dict[str, Frame]:
-    """Returns one row per mode of either side; empty without modes."""
+    """Returns one row per mode that either side has; empty if there are no modes."""
     sides = {side: part.frames[NAME] for side, part in (("base", base), ("exp", exp)) if NAME in part.frames}
     if not sides:
         return {}

@@ -1,7 +1,7 @@
 """Alignment of the nodes of two call trees.
 
-Works from the phases downwards: only children of matched nodes can match. A renamed node does not match, but its
-parent still does. If one side wraps calls in a new call, the inner calls are still compared.
+Nodes are matched from the phases downwards. Only children of matched nodes can match. A renamed node does not
+match, but its parent still does. If one side wraps calls in a new call, the wrapped calls are still compared.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _SAME_NAME, _SAME_CLASS = 3, 2
 _MAX_ALIGNED_MODULES = 2000
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """A node of the left and one of the right tree; -1 = none. ``parent`` is an index into the list of pairs."""
+@dataclass(frozen=True)
+class Pair:
+    """A node of the left tree and a node of the right tree; -1 = none. ``parent`` is the index of another pair."""
 
     left: int
     right: int
@@ -33,10 +34,10 @@ class Pair(msgspec.Struct, frozen=True):
 def align(
     left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
 ) -> list[Pair]:
-    """Matches the nodes of two trees. Returns all nodes of both, in pre-order.
+    """Matches the nodes of two trees, and returns all nodes of both in pre-order.
 
-    Modules are matched by order of first call, other nodes by name. If a node without a match wraps nodes of the
-    other side, these become its children. Swapping the trees swaps each pair.
+    Modules are matched by order of first call, other nodes by name. If an unmatched node wraps nodes of the other
+    side, these become its children. Swapping the trees swaps the nodes of each pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
     # Nodes of the other side that are wrapped by a node without a match.
@@ -79,7 +80,10 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs among the children of two nodes, in the left order. Right-only nodes follow their left neighbour."""
+    """Pairs among the children of two nodes, in the order of the left ones.
+
+    Unmatched right nodes follow their left neighbour.
+    """
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -94,7 +98,7 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Index pairs of matching nodes: modules by order, others by name."""
+    """Index pairs of matching nodes. Modules are matched by order, others by name."""
     by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
     found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
@@ -108,9 +112,10 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns index pairs of a longest common subsequence.
+    """Returns the index pairs of a longest common subsequence.
 
-    Nodes match by name or, with less weight, by class. Swapping the arguments swaps each pair.
+    Nodes match by name. Nodes that only have the same class also match, with a lower weight. Swapping the arguments
+    swaps each pair.
     """
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
@@ -148,7 +153,10 @@ def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, in
 
 
 def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Matches the k-th instance of a class with the k-th on the other side, if the order is increasing. O(n log n)."""
+    """Pairs the k-th instance of a class with the k-th instance on the other side. O(n log n).
+
+    Pairs that would break the order are omitted.
+    """
     waiting: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for j in range(len(right) - 1, -1, -1):
         waiting[right[j].base].append(j)

@@ -1,7 +1,7 @@
 """Tables that compare different kinds of devices.
 
-Used if vendors differ or a device is not a GPU. Devices of one vendor share kernel names, so other tables suffice
-for them.
+They are used if vendors differ or a device is not a GPU. The devices of one vendor have the same kernel names, so
+other tables can compare them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ OVERALL, COMPUTING, COMMUNICATION, MEMORY = "overall", "computing", "communicati
 KERNEL_TABLE = "kernels_by_operator"
 TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNEL_TABLE)
 ALIKE_FROM = 0.5
-"""Below this share of device time in operators with equal names and shapes, the work is not comparable."""
+"""Minimum share of device time in operators with equal names and shapes. Below it, work is not comparable."""
 _STATED = ("stated_wait_ns", "stated_transit_ns")
 
 
 def compares_devices(base: Part, exp: Part) -> bool:
-    """Returns whether vendors differ or a device is not a GPU."""
+    """Returns whether vendors differ, or a device is not a GPU."""
     sides = [_makers(side) for side in (base, exp)]
     return all(sides) and (sides[0] != sides[1] or any(word != GPU for side in sides for _, word in side))
 
 
 def have_other_makers(base: Part, exp: Part) -> bool:
-    """Returns whether both sides have device work, on devices of different vendors."""
+    """Returns whether both sides have device work and their vendors differ."""
     one, other = ({maker for maker, _ in _makers(side)} for side in (base, exp))
     return bool(one and other) and not one & other
 
@@ -58,7 +58,7 @@ _TABLE_PARTS = {
 
 
 def step_parts(base: StepTime, exp: StepTime) -> Frame:
-    """Returns the parts of the step on both sides. The parts sum exactly to the last row, the whole step."""
+    """Returns the parts of the step on both sides. The last row is the whole step, the exact sum of all parts."""
     times = []
     shown = {
         title: of
@@ -83,7 +83,7 @@ def step_parts(base: StepTime, exp: StepTime) -> Frame:
 
 @cached_by_argument
 def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
-    """Returns the tables that compare device work, by name; empty tables and ``overall`` are omitted."""
+    """Returns the tables that compare device work, by name. Empty tables and the table ``overall`` are omitted."""
     frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
     frames.append(_kernels(paths_of(base), paths_of(exp), scaling))
     return {frame.name: frame for frame in frames if frame.data.num_rows}
@@ -163,7 +163,10 @@ def _memory(base: Part, exp: Part) -> Frame:
 
 
 def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
-    """Kernels of each operator. The longest kernels of both sides share a row, then the second longest, and so on."""
+    """Kernels of each operator.
+
+    A row has the longest kernel of each side, the next row the second longest, and so on.
+    """
     left = _placed(base.operators(exp), base.work, "base", scaling.base)
     right = _placed(exp.operators(base), exp.work, "exp", scaling.exp)
     keys = ["beside_operator", "beside_place"]
@@ -198,7 +201,7 @@ def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
 
 
 def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> pa.Table:
-    """Kernels by operator and name, per step, with their rank by time within the operator."""
+    """Kernels by operator and name, per step, ranked by time within the operator."""
     data = pa.table({"name": pa.array(operators, pa.string()), "kernel": work["name"].cast(pa.string())})
     data = data.append_column("calls", work["calls"]).append_column("ns", work["total_ns"])
     data = data.group_by(["name", "kernel"], use_threads=False).aggregate([("calls", "sum"), ("ns", "sum")])
@@ -218,7 +221,7 @@ def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> 
 
 
 def device_notices(base: Part, exp: Part) -> list[Notice]:
-    """Returns findings on how comparable the work of both devices is."""
+    """Returns findings about how comparable the work on both devices is."""
     notices, ours, theirs = [], paths_of(base), paths_of(exp)
     if not ours.total_ns or not theirs.total_ns:
         return []

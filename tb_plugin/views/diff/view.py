@@ -78,11 +78,12 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "cpu_ns": ("operators", "host_self_ns"),
     }
 )
-"""Maps a part of the step to the table and time column that explain its change."""
+"""Maps each part of the step to the table and time column that explain its change."""
 
 
-class _Sides(msgspec.Struct, frozen=True):
-    """Both profiles, their step times if known, and the comparison options."""
+@dataclass(frozen=True)
+class _Sides:
+    """Both profiles, their step times if known, and the options of the comparison."""
 
     base: Part
     exp: Part
@@ -94,19 +95,18 @@ class _Sides(msgspec.Struct, frozen=True):
 
     @property
     def compares_devices(self) -> bool:
-        """Returns whether vendors differ or a device is not a GPU."""
+        """Returns whether vendors differ, or a device is not a GPU."""
         return unlike_devices.compares_devices(self.base, self.exp)
 
     @property
     def are_range_traces(self) -> bool:
-        """Returns whether both sides contain only ranges."""
         return are_range_traces(self.base, self.exp)
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment's step is longer, or a step time is unknown.
+        """Returns whether the experiment's step is longer. True if a step time is unknown.
 
-        Traces with only ranges compare total time.
+        For traces with only ranges, the total times are compared.
         """
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
@@ -117,11 +117,11 @@ class Diff(DeclaredView, entry=VIEW):
     """Compares two profiles: part 0 is the baseline, part 1 the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the selected steps, the only parameter that ``part`` depends on."""
+        """Returns the selected steps. ``part`` depends on no other parameter."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the data of one side, such as its call tree and devices. Raises BadRequest."""
+        """Returns the data of one side, such as its call tree and devices. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         names = [
             METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
@@ -142,7 +142,8 @@ class Diff(DeclaredView, entry=VIEW):
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, or one table.
 
-        A single part is compared with itself. Raises BadRequest and NotFoundError.
+        A single part is compared with itself. Raises BadRequest for an invalid parameter, and NotFoundError for an
+        unknown table.
         """
         sides = _sides(parts[0], parts[-1], params)
         # A single table needs no others. For an unknown name all are computed, so that the error can list them.
@@ -176,7 +177,7 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Reported mean step time; if kernels are missing, also recorded and reported compute time."""
+    """Reported mean step time. If kernels are missing, also the recorded and the reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
@@ -209,9 +210,10 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Default measure: device time if both sides have a device and a device part changed most, else host time.
+    """Default measure: device self time if a device part of the step changed most, else host self time.
 
-    For different vendors it is the total device time of operators, because nested calls differ.
+    Host time is also used if a side has no device. If vendors differ, total device time is used, because nested
+    calls differ.
     """
     if unlike_devices.have_other_makers(base, exp):
         return "device_total_ns"
@@ -228,7 +230,7 @@ def _device_tables(sides: _Sides) -> dict[str, Frame]:
 
 
 def _steps(part: Part) -> int:
-    """Number of selected steps; 1 for a recording without steps."""
+    """Number of selected steps; 1 for a recording that has no steps."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
@@ -285,7 +287,10 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
-    """Name and change of the row that changed most within the main part; None if no table explains that part."""
+    """Name and change of the table row that changed most within the main part.
+
+    None if no table explains that part.
+    """
     if sides.base_step is None or sides.exp_step is None:
         return None
     part = leading_part(sides.base_step, sides.exp_step)
@@ -310,8 +315,9 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
 
 
 def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Change and name of the row that changed most, for parts whose kernel names differ by vendor; None for other
-    parts.
+    """Change and name of the row that changed most, for parts whose kernel names differ between vendors.
+
+    None for all other parts.
     """
     if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
         name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]

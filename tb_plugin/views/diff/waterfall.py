@@ -18,19 +18,21 @@ _UNRECORDED = METRICS["unrecorded_ns"]
 IDLE = "idle"
 
 
-class StepTime(msgspec.Struct, frozen=True):
-    """Parts of a profile's mean step, or of the sum of its steps; ``sum(parts.values()) == total_ns``."""
+@dataclass(frozen=True)
+class StepTime:
+    """Parts of the mean step of a profile, or of the sum of its steps. The parts sum to ``total_ns``."""
 
     parts: Mapping[str, int]
-    """Time of each part in ns, keyed by column of the Overview's table of steps."""
+    """Time of each part in ns. The key is its column in the Overview's table of steps."""
     total_ns: int
     metrics: Sequence[Metric]
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the sum of the Overview's steps divided by ``count``; None without steps.
+    """Returns the parts of the Overview's steps, summed and divided by ``count``; None without steps.
 
-    Rounding is cumulative: each part is within 1 ns of its mean, and the parts sum to the rounded total.
+    Rounding is cumulative. So each part differs from its mean by at most 1 ns, and the parts sum to the rounded
+    total.
     """
     frame = part.frames.get("steps")
     if frame is None:
@@ -47,10 +49,10 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def idle_time(part: Part, count: int) -> StepTime | None:
-    """Returns the idle time of the steps by cause, divided by ``count``; None if it does not equal the steps'
-    remaining time.
+    """Returns the idle time of the steps by cause, divided by ``count``.
 
-    Both are only equal for a single device without unrecorded work.
+    None unless idle time and device time sum to the step time. They only do so for a single device without
+    unrecorded work.
     """
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
@@ -67,7 +69,7 @@ def idle_time(part: Part, count: int) -> StepTime | None:
 
 
 def part_differences(base: StepTime, exp: StepTime) -> dict[str, int]:
-    """Returns experiment minus baseline for each part; the values sum to the difference of the totals."""
+    """Returns experiment minus baseline for each part. These differences sum to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
 

@@ -1,7 +1,7 @@
 """Matching of calls that one side wraps in new calls.
 
-Otherwise a new function around existing operators (compiled code, checkpoint, container module) would make them all
-appear removed and added.
+Examples of wrappers are compiled code, checkpoints and container modules. If the wrapped operators were not
+matched, all of them would appear as removed and added.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ DEEPEST = 3
 Key = tuple[str, str]
 
 
-class Side(msgspec.Struct, frozen=True):
-    """A call tree, and the sibling nodes that the other side lacks."""
+@dataclass(frozen=True)
+class Side:
+    """A call tree, and those sibling nodes that are not on the other side."""
 
     nodes: Sequence[Node]
     below: Mapping[int, Sequence[int]]
     unmatched: Sequence[int]
 
     def key(self, node: int) -> Key:
-        """Returns the match key of a call: kind and name, or the class of a module."""
+        """Returns the match key of a call: kind and name. For modules, the class replaces the name."""
         found = self.nodes[node]
         return found.base if found.kind == "module" else (found.kind, found.name)
 
     def inner(self, wrapper: int) -> Iterator[tuple[int, int]]:
-        """Yields the calls inside a wrapper with their depth, shallow ones first."""
+        """Yields the calls inside a wrapper, each with its depth, shallow ones first."""
         level = [wrapper]
         for depth in range(1, DEEPEST + 1):
             level = [child for node in level for child in self.below.get(node, ())]
@@ -42,8 +43,8 @@ class Side(msgspec.Struct, frozen=True):
 def nodes_in_wrappers(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
 
-    Wrappers with most matches come first, then by name, so swapping the sides swaps the results. Each node is
-    matched once, and matched nodes are not wrappers.
+    The wrapper with most matches goes first; ties are decided by name. So swapping the sides swaps the results.
+    Each node matches once. A matched node cannot be a wrapper.
     """
     if not left.unmatched or not right.unmatched:
         return {}, {}

@@ -51,7 +51,10 @@ def _offsets_notice(data: JobData) -> Notice | None:
 
 
 def _residuals_notice(data: JobData) -> Notice | None:
-    """Clocks whose error exceeds their offsets, so correcting them does not improve the alignment."""
+    """Notice about clocks with an error larger than their offset.
+
+    Correcting such clocks does not improve the alignment.
+    """
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
@@ -73,7 +76,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
 
 
 def _unknown_notice(data: JobData) -> Notice | None:
-    """Workers that share too few collectives with the largest connected set of workers."""
+    """Notice about workers with unknown clocks: they share too few collectives with most other workers."""
     unknown = np.flatnonzero(data.clocks.connected != 0)
     if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
@@ -110,15 +113,17 @@ def _late_start_notice(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
-        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
-        "({arrivals_later} of them) may be due to a late profiler start, so it is ignored."
+        "The traces start up to {trace_begins_ns} apart. If a trace starts later, lateness at its "
+        "first collective is ignored ({arrivals_later} times): the profiler may have started late."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
 
 
 def _transfer_notice(data: JobData) -> Notice | None:
-    """Two estimates of transfer that disagree: the shortest call, and the time from last start to last end."""
+    """Notice if two estimates of transfer time disagree: the shortest call, and the time from last start to last
+    end.
+    """
     calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.
@@ -127,8 +132,9 @@ def _transfer_notice(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "Transfer time is uncertain. For {arrivals} collectives it is {transfer_ns} by the shortest calls, but "
-        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives at the same time."
+        "Transfer time is uncertain. The shortest calls of {arrivals} collectives give "
+        "{transfer_ns}, but the time from last start to last end is {arrival_transfer_ns}. The ranks "
+        "do not end these collectives at the same time."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),

@@ -27,11 +27,11 @@ _PLACES = ("call", "event", "start_ns")
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns one row per worker that takes part in the collective of a call, latest worker first.
+    """Returns one row per worker in the collective of a call, latest worker first.
 
-    Rows are sorted by lateness if clocks are accurate enough, else by wait. The parameter ``of`` selects the worker
-    of the call; ``call``, ``event`` or ``start_ns`` selects the call. Returns no row if there is no such call.
-    Raises BadRequest if a parameter is missing.
+    If clocks are not accurate enough, rows are sorted by wait instead of lateness. The parameter ``of`` selects the
+    worker of the call. One of ``call``, ``event`` or ``start_ns`` selects the call. The table is empty if the call
+    does not exist. Raises BadRequest if a parameter is missing.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()

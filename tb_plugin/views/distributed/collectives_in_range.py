@@ -1,7 +1,7 @@
 """Collectives of selected workers within a time range of each worker.
 
-Each range is in the worker's own trace time. The page aligns the timelines and requests the visible range of each
-worker.
+The time range of a worker uses the times in its trace. The page aligns the timelines of workers, and requests the
+visible time range of each.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """A time range of one worker, in its own trace time."""
+@dataclass(frozen=True)
+class Stretch:
+    """A time range of one worker, in trace time of that worker."""
 
     worker: str
     start_ns: int
@@ -36,7 +37,10 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretches_of(texts: Sequence[str]) -> list[Stretch]:
-    """Parses texts of the form ``worker:start_ns:end_ns``. Raises BadRequest for invalid texts or repeated workers."""
+    """Parses texts of the form ``worker:start_ns:end_ns``.
+
+    Raises BadRequest if a text is invalid or a worker is repeated.
+    """
     found = []
     for text in texts:
         worker, start, end = (*text.rsplit(":", 2), "", "")[:3]
@@ -55,11 +59,11 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
 def collectives_of_workers(
     worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]
 ) -> Int64:
-    """Returns the rows of collectives shared by at least two selected workers, sorted by collective.
+    """Returns the calls of collectives that at least two selected workers share, as rows sorted by collective.
 
-    ``match`` is the number of each call's collective (-1 = none). ``within`` has worker, start and end of each
-    range. If one call of a collective overlaps the range of its worker, the calls of all selected workers are
-    returned.
+    ``match`` is the index of each call's collective (-1 = none). ``within`` contains the worker, start and end of
+    each range. A collective is included if at least one of its calls overlaps the range of its worker. Then the
+    calls of all selected workers are returned.
     """
     low, high = _bounds(within, int(worker.max(initial=-1)) + 1)
     shared = (match >= 0) & (high > low)[worker]
@@ -71,7 +75,7 @@ def collectives_of_workers(
 
 
 def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64, Int64]:
-    """Start and end of each worker's range; empty ranges for other workers."""
+    """Start and end of each worker's range. Workers without a range get an empty one."""
     low, high = np.zeros(workers, np.int64), np.zeros(workers, np.int64)
     for number, start, end in within:
         if number < workers:
@@ -82,9 +86,9 @@ def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64
 def shared_collectives(
     calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]
 ) -> pa.Table:
-    """Returns the calls of collectives shared by selected workers within their ranges.
+    """Returns the calls of collectives that at least two selected workers share within their ranges.
 
-    ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers missing from ``names`` are
+    ``worker`` and ``match`` have one value per row of ``calls``. Ranges of workers that are not in ``names`` are
     ignored.
     """
     calls = calls.select([key for key in COLUMNS if key in calls.column_names])

@@ -34,16 +34,17 @@ _NOTICES: dict[str, tuple[Severity, str, str]] = {
 
 
 def integer_fact(part: Part, name: str) -> int | None:
-    """Returns an integer fact of a part; None if it is missing or implausibly large."""
+    """Returns an integer from the facts of a part; None if it is missing or implausibly large."""
     value = part.facts.get(name)
     return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
-    """Returns the reason why each profile is ignored; empty for ranks of the job.
+    """Returns why each profile is ignored; "" for profiles that are ranks of the job.
 
-    If some profiles report a world size, profiles with neither a world size nor calls are ignored. Among recordings
-    at different times, the largest set is used. Among profiles with equal ranks, the first one is used.
+    If some profiles report a world size, a profile that has no world size and no calls is ignored. If profiles were
+    recorded at different times, the largest set from one time is used. If two profiles have the same rank, the
+    first one is used.
     """
     has_world_size = [integer_fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
@@ -65,10 +66,10 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """Indices of profiles recorded at another time than most. Profiles without a clock are assumed to be at the
-    same time.
+    """Indices of profiles that were recorded at another time than most. A profile without a clock is never among
+    them.
 
-    If all ranks are known and distinct, they belong to one job, whatever their clocks show.
+    If all ranks are known and distinct, the result is empty, because the profiles then belong to one job.
     """
     ranks = [integer_fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -80,7 +81,7 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
-    """Start of the first and end of the last call, ns since 1970; None if unknown."""
+    """Start of the first call and end of the last call, in ns since 1970; None if unknown."""
     base, calls = integer_fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None
@@ -89,7 +90,7 @@ def _extent(part: Part) -> tuple[int, int] | None:
 
 
 def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
-    """Returns the notices about ignored workers. ``left_out`` has pairs of worker and reason."""
+    """Returns notices about ignored workers. ``left_out`` contains pairs of worker and reason."""
     notices = []
     for why, (severity, text, advice) in _NOTICES.items():
         names = [worker for worker, reason in left_out if reason == why]

@@ -1,4 +1,4 @@
-"""Facts of a whole job."""
+"""Facts about a whole job."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HUNDREDTHS = 95
 
 
 def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    """Returns the facts of a job; unknown values are null. ``rows`` has one row per worker.
+    """Returns facts about a job, with null for unknown values. ``rows`` has one row per worker.
 
-    A job with a single worker has no facts about wait or stragglers.
+    For a single worker there are no facts about wait and stragglers.
     """
     figures = [
         METRICS.figure("workers", len(data.names)),
@@ -44,9 +44,9 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def wait_share(data: JobData) -> float | None:
-    """Returns the share of step time that workers wait for others; None without matched calls.
+    """Returns the share of step time in which workers wait for other workers; None without matched calls.
 
-    The wait in a step is capped at the step's length, because a call may end after the step.
+    The wait in a step is at most the step time, although a call may end after its step.
     """
     total = numbers_of(data.step_table, "step_total_ns")
     known, wait = total > 0, data.times[1][data.step_places]
@@ -56,7 +56,10 @@ def wait_share(data: JobData) -> float | None:
 
 
 def largest_collective(operations: Frame) -> tuple[str, float | None]:
-    """Returns the collective with most bytes among those with a known bus bandwidth, and its mean bus bandwidth."""
+    """Returns the name and mean bus bandwidth of the collective with most bytes.
+
+    Only collectives with a known bus bandwidth are considered.
+    """
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
         return "", None
@@ -69,14 +72,14 @@ def largest_collective(operations: Frame) -> tuple[str, float | None]:
 
 
 def total_of(rows: list[Row], key: str) -> int:
-    """Returns the sum of a column, skipping workers without a value."""
+    """Returns the sum of a column over the workers that have a value."""
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
 def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
-    """Returns the rows with latency, wait and transfer limited to calls within steps.
+    """Returns the rows, with latency, wait and transfer limited to calls within steps.
 
-    Workers without steps are unchanged.
+    Rows of workers without steps do not change.
     """
     latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
     return [
@@ -92,13 +95,13 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
 
 
 def exposed_share(rows: list[Row]) -> float | None:
-    """Returns exposed communication time divided by step time, over these workers; None without steps."""
+    """Returns exposed communication time divided by step time, summed over these workers; None without steps."""
     time = total_of(rows, "step_total_ns")
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """Cost of the costliest straggler; 0 if there is none."""
+    """Cost of the straggler that costs most; 0 if there is no straggler."""
     report = straggler_report(data)
     worst = report.costly[0] if report.costly else None
     low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
@@ -113,7 +116,7 @@ def _lost(data: JobData) -> list[Figure]:
 
 
 def _skew(data: JobData) -> int | None:
-    """95th percentile of arrival skew, ns, over collectives whose skew exceeds the clock error."""
+    """95th percentile of the arrival skew in ns, over collectives with a skew above the clock error."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
     if not len(known):

@@ -30,16 +30,22 @@ UNREAD = "Load the remaining traces to remove these bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
-    """Returns the findings about the workers, including the memory notices in ``held``.
+    """Returns all findings about the workers, including the memory notices in ``held``.
 
-    ``rows`` has one row per worker. ``params`` lists the workers with unreadable files and the reason why a summary
-    was refused.
+    ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason if a
+    summary was rejected.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
         text = f"Summary not used: {refused}."
         notices.append(
-            Notice("summary_refused", "info", text, "No data is missing, but the next request may be as slow.", [])
+            Notice(
+                "summary_refused",
+                "info",
+                text,
+                "No data is missing, but the next request may be as slow as this one.",
+                [],
+            )
         )
     notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
@@ -85,7 +91,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
         incomplete = _workers_with_missing_calls(data)
         if missing:
-            text += f" Calls of {incomplete} are missing, too." if incomplete else ""
+            text += f" Calls of {incomplete} are also missing." if incomplete else ""
         else:
             text += f" All ranks are loaded, but calls of {incomplete} are missing." if incomplete else ""
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
@@ -148,7 +154,7 @@ def _bounded_without_group(data: JobData) -> int:
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """List of the workers with missing calls, as text, most missing calls first; empty if unknown."""
+    """Workers with missing calls as text, most missing calls first; empty if unknown."""
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Codes, because lists of a thousand ranks per call take gigabytes as text.
@@ -173,7 +179,7 @@ def _mean_step(row: Row, count: int) -> Row:
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """Finding about the worker that loses most time to wait, for jobs without a straggler."""
+    """Finding about the worker that waits longest, for jobs without a straggler."""
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
@@ -188,10 +194,10 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """Finding about transfer time, if at least half of the workers lose time to it. It names the median worker.
+    """Finding about transfer time, if at least half of the workers lose time to transfers.
 
-    If most calls are missing a rank, the split is reported as unknown, except for workers with reported transit
-    times (``stated``).
+    The finding describes the median worker. If most calls lack a rank, it says that the split into wait and
+    transfer is unknown. Workers in ``stated`` report transit times, so their split is known.
     """
     # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -254,9 +260,9 @@ def _bound_prefixes(row: Row) -> tuple[str, str]:
 
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
-    """Whether the reported transit time is less than half of the measured transfer.
+    """Whether the reported transit time is less than half of the measured transfer time.
 
-    The rest is then wait for missing ranks.
+    The rest of the measured time is then wait for ranks that are not loaded.
     """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")

@@ -28,8 +28,9 @@ Bool = npt.NDArray[np.bool_]
 Row = dict[str, object]
 
 
-class JobCalls(msgspec.Struct, frozen=True, eq=False):
-    """Calls of all workers with their matches: one row per call, sorted by worker and time.
+@dataclass(frozen=True, eq=False)
+class JobCalls:
+    """Calls of all workers, with the collective of each: one row per call, sorted by worker and time.
 
     -1 = unknown.
     """
@@ -37,30 +38,29 @@ class JobCalls(msgspec.Struct, frozen=True, eq=False):
     data: pa.Table
     worker: Int64
     step: Int64
-    """Index into the step labels; ``len(labels)`` for calls outside the steps."""
+    """Index into ``JobData.labels``; ``len(labels)`` for a call outside the steps."""
     start_ns: Int64
     end_ns: Int64
     bytes: Int64
     factor: Float64
-    """Bus bandwidth divided by algorithm bandwidth (nccl-tests); NaN if undefined."""
+    """Factor from algorithm bandwidth to bus bandwidth, as in nccl-tests; NaN if undefined."""
     rated: Bool
-    """Whether a bandwidth is meaningful for this call."""
+    """Whether the bandwidth of this call is meaningful."""
     match: Int64
     waiting: Waiting
     late: Lateness
 
     @property
     def moving_ns(self) -> Int64:
-        """Returns the time when each transfer starts, ns."""
+        """Returns the start of the transfer in each call, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
     def matched(self) -> Bool:
-        """Returns whether each call is matched with a call of another worker."""
+        """Returns whether each call is matched to a call of another worker."""
         return self.match >= 0
 
     def take(self, keep: Bool) -> JobCalls:
-        """Selects the marked rows."""
         w = self.waiting
         return JobCalls(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
@@ -69,15 +69,16 @@ class JobCalls(msgspec.Struct, frozen=True, eq=False):
         )  # fmt: skip
 
 
-class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Data of all workers for the selected steps. Workers are in natural order of their names."""
+@dataclass(frozen=True, eq=False)
+class JobData:
+    """Data of all workers for the selected steps. Workers are sorted by name in natural order."""
 
     names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
-    """Ignored workers with the reason (``comparable_profiles.py``)."""
+    """Workers that are ignored, each with the reason (``comparable_profiles.py``)."""
     ranks: tuple[int | None, ...]
     labels: tuple[str, ...]
-    """Labels of all steps of all workers, sorted."""
+    """Labels of all steps that at least one worker has, sorted."""
     step_table: pa.Table
     """Selected steps of all workers; ``worker`` is an index into ``names``."""
     calls: JobCalls
@@ -85,11 +86,11 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     process_groups: Sequence[Row]
     devices: Sequence[Row]
     reported: ReportedJob
-    """Communication reported by the profiler of each worker."""
+    """Communication that the profiler of each worker reports."""
     clocks: Clocks
-    """Computed from all steps, whichever are selected."""
+    """Clocks of the workers, always computed from all steps."""
     is_zero_reported: Bool
-    """Whether each worker reports its clock reading at the start of the trace."""
+    """Whether each worker reports the clock reading at the start of its trace."""
     kernels: pa.Table | None = None
     """Kernel times of all steps; ``worker`` is an index into ``names``."""
     summary: JobData | None = None
@@ -97,46 +98,44 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def sure(self) -> Sure:
-        """Marks the lateness numbers that exceed the clock error."""
+        """Marks the values of Lateness that exceed the clock error."""
         return sure_of(self.calls.late, self.clocks, self.calls.worker)
 
     @cached_property
     def first_rows(self) -> Int64:
-        """Returns the row of one call per matched collective."""
+        """Returns one row of ``calls`` for each matched collective."""
         matched = np.flatnonzero(self.calls.matched)
         return matched[np.unique(self.calls.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
-        """Selects one value per matched collective."""
+        """Returns, for each matched collective, the value of one of its calls."""
         return values[self.first_rows]
 
     @property
     def size(self) -> int | None:
-        """Returns the recorded world size, else a lower bound from group sizes; None if unknown."""
+        """Returns the world size; None if unknown. Without a recorded size, the largest group gives a lower bound."""
         return self.world_size or (self.reported.ranks_at_least if self.reported.ranks_at_least > 1 else None)
 
     @property
     def is_single(self) -> bool:
-        """Returns whether the job has only one worker, so no call can be matched."""
         return len(self.names) == 1
 
     @cached_property
     def step_places(self) -> tuple[Int64, Int64]:
-        """Returns the worker and the label index of each row of ``step_table``."""
+        """Returns, for each row of ``step_table``, the worker and the index of the step label."""
         step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
         return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
 
     @cached_property
     def step_counts(self) -> Int64:
-        """Returns the number of selected steps for each worker."""
         return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Returns latency, wait and transfer in ns, each of shape (workers, steps + 1).
+        """Returns the latency, wait and transfer time in ns, each with shape (workers, steps + 1).
 
-        Overlapping calls count once. The last column is for calls outside the steps. Wait and transfer are 0 for a
-        single worker.
+        Overlapping calls count once. The last column is for calls outside the steps. For a single worker, wait and
+        transfer time are 0.
         """
         calls, shape = self.calls, (len(self.names), len(self.labels) + 1)
         key = self._place
@@ -148,7 +147,7 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def caused(self) -> Int64:
-        """Returns how long other workers wait for each worker, in ns, shape (workers, steps + 1).
+        """Returns how long other workers wait for each worker, in ns, with shape (workers, steps + 1).
 
         The last column is for calls outside the steps.
         """
@@ -162,7 +161,7 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def caused_ns(self) -> Int64:
-        """Returns the total time that other workers wait for each worker, ns."""
+        """Returns how long other workers wait for each worker in total, ns."""
         found: Int64 = self.caused.sum(axis=1)
         return found
 
@@ -171,12 +170,12 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self.calls.worker * (len(self.labels) + 1) + self.calls.step
 
     def count(self, rows: Bool) -> Int64:
-        """Counts the marked calls of each worker."""
+        """Returns the number of marked calls of each worker."""
         return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """Returns the data of the selected steps from the result of ``merge.join``; ``chosen=None`` selects all."""
+    """Selects the steps ``chosen`` from the result of ``merge.join``; ``chosen=None`` selects all steps."""
     return _job_data(joined, chosen)
 
 

@@ -1,6 +1,6 @@
 """Merged tables of all workers of a run, with matched calls.
 
-The merge runs once per run and is cached; ``job_data.py`` selects steps from it.
+The merge runs once per run, and its result is cached. ``job_data.py`` selects steps from it.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
-    """Returns whether these parts are the single result of ``join``."""
+    """Returns whether ``parts`` only contains the result of ``join``."""
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
 def join_again(parts: Sequence[Part]) -> Part:
-    """Returns ``join`` of the parts, cached with the first part."""
+    """Returns ``join(parts)``, cached together with the first part."""
     return _joined_once(parts[0], tuple(parts))
 
 
@@ -77,9 +77,9 @@ def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
 
 
 def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-    """Merges the parts of all workers of a run. ``beside`` are the parts of flight recorders.
+    """Merges the parts of all workers of a run. ``beside`` contains the parts of flight recorders.
 
-    To save memory, the calls of each part are released once they are concatenated.
+    To save memory, the calls of each part are released after they are concatenated.
     """
     every = tuple(given)
     ordered = _in_order(every)
@@ -139,7 +139,7 @@ def _without_calls(part: Part) -> Part:
 
 
 def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
-    """One row per profile: name, reason why it is ignored (empty for ranks), rank and clock reading."""
+    """One row per profile: name, reason why it is ignored (empty for ranks of the job), rank and clock reading."""
     parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
@@ -159,7 +159,7 @@ def _common(parts: Sequence[Part]) -> pa.Table:
 
 
 def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
-    """Concatenates a table over the workers that have it, with a column ``worker``."""
+    """Concatenates a table over all workers that have it, and adds a column ``worker``."""
     having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
@@ -171,7 +171,7 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
 
 
 def _encoded_ranks(data: pa.Table) -> pa.Table:
-    """Dictionary-encodes lists of ranks, which dominate memory in jobs of thousands of ranks."""
+    """Dictionary-encodes the lists of ranks. They need most memory in jobs of thousands of ranks."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
     at = data.column_names.index("group_ranks")
@@ -179,7 +179,6 @@ def _encoded_ranks(data: pa.Table) -> pa.Table:
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:
-    """Labels of all steps of all workers, sorted."""
     found: set[str] = set()
     for part in parts:
         for name in (STEPS, "collectives"):
@@ -188,7 +187,6 @@ def _labels(parts: Sequence[Part]) -> list[str]:
 
 
 def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
-    """Distinct process groups of all workers."""
     rows: dict[tuple[object, object], dict[str, object]] = {}
     for part in parts:
         for row in part.frames[GROUPS].data.to_pylist():
@@ -199,7 +197,10 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Devices of all workers. Unrecorded nodes and processes come from names such as ``node_1234``."""
+    """Devices of all workers.
+
+    If node or process are not recorded, they come from worker names such as ``node_1234``.
+    """
     rows = []
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
@@ -296,8 +297,8 @@ def _calls(
 def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
     """Bytes of each call, and whether its bandwidth is meaningful.
 
-    Sizes missing in one call are taken from other calls of the collective. Without a group size, some calls may
-    report only the part of one rank.
+    A missing size is taken from another call of the collective. If the group size is unknown, some calls may only
+    report the bytes of one rank.
     """
     stated = numbers_of(data, "comm_bytes")
     is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
@@ -311,8 +312,9 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank reports its clock at the start of the trace; and that reading, by default the median of the
-    others.
+    """Whether each rank reports its clock at the start of the trace; and the clock reading.
+
+    If a rank does not report it, the median of all others is used.
     """
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
@@ -321,7 +323,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
-    """Bus bandwidth divided by algorithm bandwidth for each call (nccl-tests); NaN if undefined."""
+    """Factor from algorithm bandwidth to bus bandwidth for each call, as in nccl-tests; NaN if undefined."""
     kinds = group_sorted(collective, size)
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]

@@ -1,4 +1,4 @@
-"""Metrics of the view Distributed."""
+"""Metrics of the Distributed view."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ METRICS = SHARED.adding(
                 "Parallelism",
                 "Parallel dimension in the group's description: tensor, pipeline, data, expert or context.",
             ),
-            "first_ranks": ("First", "Ranks of the first such group."),
-            "last_ranks": ("Last", "Ranks of the last such group."),
+            "first_ranks": ("First", "Ranks of the row's first group."),
+            "last_ranks": ("Last", "Ranks of the row's last group."),
             "group_shape": ("Pattern", "Pattern of ranks: all, neighbours or every n-th."),
             "node": ("Node", "Host that runs the process."),
             "nodes": ("Nodes", "Hosts that run the group's ranks."),
@@ -100,8 +100,8 @@ METRICS = SHARED.adding(
             "arrival": (
                 "Arrival",
                 (
-                    "known: reliable order. below the residual: starts closer than clock accuracy. recording begins "
-                    "later: late recording. clocks unknown: too few anchors. alone: one rank."
+                    "known: reliable order. below the residual: starts closer than clock accuracy. recording "
+                    "starts later: late recording. clocks unknown: too few anchors. alone: one rank."
                 ),
             ),
             "clock_how": (
@@ -123,7 +123,10 @@ METRICS = SHARED.adding(
             "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
             "estimated": ("Estimated", "Matched calls whose transfer time is estimated."),
             "clock_anchors": ("Anchors", "Ends of synchronising collectives used in the clock fit."),
-            "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median deviations."),
+            "clock_aside": (
+                "Rejected anchors",
+                "Anchors that deviate by more than 6 × 1.4826 median absolute deviations.",
+            ),
             "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
             "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most others."),
             "arrivals": ("Collectives", "Collectives with clock information."),
@@ -153,7 +156,7 @@ METRICS = SHARED.adding(
             "before_copy_ns": ("Copies before", "Time before the call when only copies run."),
             "before_input_ns": ("Data loading before", "Idle time before the call, due to data loading."),
             "before_host_ns": ("Host before", "Idle time before the call, due to the host."),
-            "before_idle_ns": ("Idle before", "Remaining idle time before the call."),
+            "before_idle_ns": ("Idle before", "Idle time before the call, due to other causes."),
             "step_other_ns": ("Other", "Step minus compute and exposed communication."),
             "wait_ns": ("Wait", "Communication minus transfer: time waiting for the last rank."),
             "transfer_ns": ("Transfer", "Duration of a collective on its last rank; overlapping calls count once."),

@@ -34,9 +34,9 @@ MAX_LISTED_RANKS = 8
 def recorder_rows(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
     """Returns one row per flight recorder and process group with numbered calls.
 
-    ``calls`` and ``groups`` come from the traces. Groups are matched by name, if the name is unique and
-    descriptions do not differ. A recorder is a ring buffer: collectives after its last call were not called, those
-    before its first call are unknown.
+    ``calls`` and ``groups`` come from the traces. A group in a recorder is matched by name if the name is unique
+    and the descriptions do not differ. A recorder is a ring buffer, so calls before its first one are unknown.
+    Collectives after its last call were not called.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
@@ -66,7 +66,7 @@ def recorder_rows(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dump
 
 
 def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
-    """Yields the name, description, sequence numbers and last collective of each group, by order of first call."""
+    """Yields the name, description, sequence numbers and last collective of each group, by time of first call."""
     calls = calls.filter(pc.is_valid(calls["sequence"]))
     (group, names), (description, words), (collective, titles) = (
         texts_of(calls, key) for key in ("group", "group_description", "collective")
@@ -82,7 +82,7 @@ def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
-    """Sorted distinct sequence numbers in the traces for each group name; ambiguous names are omitted."""
+    """Sorted distinct sequence numbers in the traces for each group name. Ambiguous names are omitted."""
     some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
     (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
     is_unique = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
@@ -94,8 +94,8 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
 def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
     """Returns the ranks without a trace as text, such as ``ranks 3, 8–15``; empty if none is missing.
 
-    ``unread`` are ranks with an unreadable trace, which are not listed. The text is also empty if the world size or
-    a rank is unknown, or if two traces report the same rank.
+    Ranks in ``unread`` have an unreadable trace and are not included. The text is also empty if the world size or a
+    rank is unknown, or if two traces report the same rank.
     """
     count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
@@ -115,7 +115,7 @@ def _range(first: int, last: int) -> str:
 
 
 def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
-    """Returns the number of ranks without a trace, not counting ``unread`` ones.
+    """Returns the number of ranks without a trace, excluding ranks in ``unread``.
 
     None if the world size or a rank is unknown, or if two traces report the same rank.
     """
@@ -126,7 +126,7 @@ def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unre
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:
-    """Returns a notice if the run contains no calls of collectives."""
+    """Returns a notice if no worker of the run called a collective."""
     if calls.num_rows:
         return []
     text = "No worker of this run recorded communication between processes, so there is nothing to compare."
@@ -134,8 +134,9 @@ def nothing_called(calls: pa.Table) -> list[Notice]:
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
-    """Returns findings about ranks that stopped calling before the others (worst first), and about ranks without a
-    trace.
+    """Returns findings about ranks that stopped calling collectives before other ranks, worst first.
+
+    Then follow findings about ranks without a trace.
     """
     rows = dumps.to_pylist()
     behind = sorted((row for row in rows if row["not_called"]), key=lambda row: -row["not_called"])

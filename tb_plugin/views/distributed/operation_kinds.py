@@ -33,7 +33,7 @@ _HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
-    """Sums the table ``operations`` over workers, longest first. Empty for a single worker."""
+    """Sums the table ``operations`` over all workers, longest kind first. Empty for a single worker."""
     if data.is_single or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
@@ -80,7 +80,7 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
 
 
 def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
-    """Code of each row's kind, and a function from a row to the titles of its kind."""
+    """Code of each row's kind, and a function that returns the titles of a row's kind."""
     (collective, titles), (dtype, types), (group, names) = (
         texts_of(data, key) for key in ("collective", "dtype", "group")
     )
@@ -97,10 +97,10 @@ def _distinct_counts(kind: Int64, values: Int64, count: int) -> list[int]:
 
 
 def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
-    """Number of distinct groups of each kind. Groups are distinguished by their ranks, because workers may name
-    them differently.
+    """Number of distinct groups of each kind.
 
-    Calls without a reported group use the inferred group; if there is none, they count as one group.
+    Groups are distinguished by their ranks, because workers may name them differently. Calls without a reported
+    group use the inferred group. Calls without any group count as one group.
     """
     inferred, _ = texts_of(seen.data, "inferred_group")
     first = group_sorted(kind, numbers_of(seen.data, "group_code"), inferred).first
@@ -113,7 +113,7 @@ def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_
 def _most_awaited(
     seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
-    """For each kind: the worker that others wait for most, the sum of their waits in ns, and the waiting calls."""
+    """For each kind: the worker that others wait for longest, the sum of these waits in ns, and the waiting calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}

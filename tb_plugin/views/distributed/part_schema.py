@@ -1,4 +1,4 @@
-"""Schema of a part, to validate parts computed on other machines."""
+"""Schema of parts, to validate parts from other machines."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ FACTS: Mapping[str, tuple[int, int]] = {
 def part_shapes() -> Mapping[str, pa.Schema]:
     """Returns the schema of each table of a part.
 
-    Must not create arrays: the first one makes pyarrow import pandas, which TensorBoard's process should not load.
+    This function must not create arrays. The first array makes pyarrow import pandas, and TensorBoard's process
+    should not load pandas.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
     every = {**ALWAYS, **stated, FRAME: STATE}
@@ -57,7 +58,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 @cache
 def schema_hash() -> str:
-    """Returns a hash that changes with the schema or with MEANING."""
+    """Returns a hash that changes if the schema or MEANING changes."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):
         text += [name, *(f"{field.name} {field.type}" for field in schema)]

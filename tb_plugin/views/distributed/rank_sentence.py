@@ -20,7 +20,10 @@ _HIGH_SHARE = 0.1
 
 
 def rank_notices(data: JobData, worker: str) -> Notices:
-    """Returns the sentence about a worker. Empty for an unknown worker, a single worker, or without step times."""
+    """Returns the sentence about a worker.
+
+    Empty if the worker is unknown, if it is the only one, or if there are no step times.
+    """
     notices = []
     if not data.is_single and worker in data.names:
         at = data.names.index(worker)
@@ -72,7 +75,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
 
 
 def _main_cause(data: JobData, at: int) -> int | None:
-    """The worker that causes more than half of this worker's wait within steps, if any."""
+    """The worker that causes more than half of this worker's wait within steps; None if there is no such worker."""
     calls, width = data.calls, len(data.labels)
     root = straggler_report(data).roots.by
     cause_of = np.where(root >= 0, root, calls.waiting.last)

@@ -1,7 +1,7 @@
-"""Process groups whose ranks hold equal memory contents, like replicas of one model.
+"""Process groups whose ranks have equal memory contents, like model replicas.
 
-Equal sizes alone do not distinguish replicas from shards. Replicas also all-reduce as many bytes per step as their
-gradients have.
+Shards may have equal sizes as well. Unlike shards, replicas all-reduce as many bytes per step as their gradients
+have.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 class _Replicas(msgspec.Struct, frozen=True):
     ranks: str
-    """As reported by the calls; empty if unreported."""
+    """Ranks that the calls report; empty if they report none."""
     repeated: Repeated
     all_reduced: int
 
 
 def redundancy_notices(parts: Sequence[Part]) -> list[Notice]:
-    """Returns a notice about the group with most repeated bytes; empty without memory data."""
+    """Returns a notice about the group that repeats most bytes; empty without memory data."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
@@ -48,7 +48,7 @@ def redundancy_notices(parts: Sequence[Part]) -> list[Notice]:
 
 
 def _all_reduced(part: Part) -> list[dict[str, Any]]:
-    """Bytes that a rank all-reduces within steps, summed by process group."""
+    """Bytes that a rank all-reduces within steps, by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data

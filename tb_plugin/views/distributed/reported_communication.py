@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def job_frames(job: ReportedJob) -> dict[str, Frame]:
-    """Returns the tables with data: steps, kinds of calls, kinds of links, and links."""
+    """Returns the tables that have rows: steps, kinds of calls, kinds of links, and links."""
     if not job:
         return {}
     every = (
@@ -52,9 +52,9 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
 
 
 def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
-    """Returns charts: step times, call times, and maps of links.
+    """Returns charts of step times and call times, and maps of links.
 
-    ``measured``: the page also shows measured wait and transfer, so a note explains the difference.
+    If ``measured``, the page also has measured wait and transfer times. Then a note explains the difference.
     """
     if not job:
         return []
@@ -64,10 +64,10 @@ def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
 def job_notices(job: ReportedJob) -> list[Notice]:
     """Returns notices about missing data."""
     notices = []
-    if job.alone:
+    if job.without_computation:
         text = (
-            f"Only communication is recorded for {', '.join(job.alone)}. Compute, overlap and step times come from the "
-            "vendor tables."
+            f"Only communication is recorded for {', '.join(job.without_computation)}. Compute, overlap and step times come "
+            "from the vendor tables."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.cut:
@@ -84,7 +84,10 @@ def job_notices(job: ReportedJob) -> list[Notice]:
 
 
 def job_findings(job: ReportedJob) -> list[Notice]:
-    """Returns outliers among reported step times and links, by the same rules as the Cluster view."""
+    """Returns findings about outliers among reported step times and links.
+
+    The rules are those of the Cluster view.
+    """
     if not job:
         return []
     times = _in_schema(STEP_TIMES, job.tables[STEPS])
@@ -104,7 +107,7 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
 
 
 def step_rows(job: ReportedJob) -> list[Row]:
-    """Returns the reported times, one row per worker, step and device."""
+    """Returns the reported times: one row per worker, step and device."""
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
@@ -168,7 +171,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
 
 
 def _step_times(job: ReportedJob) -> list[Series]:
-    """Chart of the parts of the mean step, one bar per worker."""
+    """Chart of the mean step, split into its parts: one bar per worker."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
     columns = {key: table[key].combine_chunks() for key in table.column_names if key != "worker"}
@@ -182,7 +185,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
 
 
 def _call_times(job: ReportedJob, note: str) -> list[Series]:
-    """Chart of the parts of communication calls per step, one bar per worker."""
+    """Chart of communication calls per step, split into their parts: one bar per worker."""
     found = sum_by_key(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
@@ -215,7 +218,7 @@ def _call_times(job: ReportedJob, note: str) -> list[Series]:
 
 
 def _call_times_of(row: Row) -> Row:
-    """Times of calls as columns of the page. Wait is split into synchronization and the rest."""
+    """Times of calls as columns of the page. Wait is split into synchronization and other wait."""
     times = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
     times["wait_rest_ns"] = None if wait is None or before is None else wait - before
@@ -258,7 +261,6 @@ _TYPES = {
 
 
 def _bounded(value: object) -> object:
-    """Clips integers to 64 bits."""
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 

@@ -19,15 +19,15 @@ from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, Reported
 Row = dict[str, Any]
 
 
-class _Ends(msgspec.Struct, frozen=True):
-    """Maps group positions to ranks, for the ends of links."""
+@dataclass(frozen=True)
+class _Ends:
+    """Converts positions in a group to ranks, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]
     name: Mapping[str, str]
 
     @classmethod
     def of(cls, job: ReportedJob) -> _Ends:
-        """Reads the group members that the ranks report."""
         rank: dict[tuple[str, int], int] = {}
         name = {}
         for row in job.tables[MEMBERS].to_pylist():
@@ -42,19 +42,22 @@ class _Ends(msgspec.Struct, frozen=True):
         return cls(rank, name)
 
     def label(self, group: str | None, place: int, *, in_group: bool) -> str:
-        """Returns the global rank; if it is unknown, the position within the group."""
+        """Returns the global rank; if it is unknown, the position in the group."""
         if not in_group:
             return str(place)
         known = self.rank.get((group or "", place))
         return str(known) if known is not None else f"{place} in {self.title(group)}"
 
     def title(self, group: str | None) -> str:
-        """Returns a short name of the group."""
+        """Returns a short name of a group."""
         return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
 
 
 def link_rows(job: ReportedJob) -> list[Row]:
-    """Returns one row per link, with labels for both ends. If both ranks report a link, the source's report is used."""
+    """Returns one row per link, with labels for both ends.
+
+    If both ranks report a link, the report of the sending rank is used.
+    """
     ends = _Ends.of(job)
     keys = ("worker", "group", "source", "destination", "in_group", "transport")
     stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -81,7 +84,7 @@ def link_rows(job: ReportedJob) -> list[Row]:
 
 
 def link_maps(job: ReportedJob) -> list[Series]:
-    """Returns matrices of bandwidth and of bytes: sources are rows, destinations are columns."""
+    """Returns matrices of bandwidth and of bytes. Rows are senders, columns are receivers."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if row["link_from"] != row["link_to"]:
@@ -113,7 +116,7 @@ def link_maps(job: ReportedJob) -> list[Series]:
 
 
 def link_totals(job: ReportedJob) -> list[LinkTotal]:
-    """Returns the links whose ends are both known ranks."""
+    """Returns the links between two known ranks."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if is_number(row["link_from"]) and is_number(row["link_to"]):

@@ -34,13 +34,13 @@ OF_STRAGGLERS = (
             ),
             "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
             "held_up_in": ("Delayed in", "Group in which that rank is late or communicates slowly."),
-            "late_cause": ("Cause", "Activity that exceeds other ranks most before late arrivals."),
+            "late_cause": ("Cause", "Activity with the largest excess over other ranks, before late arrivals."),
         },
     ),
     define(
         CHOSEN,
         "code",
-        {"late_kernel": ("Kernel", "Kernel (or operator) that exceeds other ranks most.")},
+        {"late_kernel": ("Kernel", "Kernel (or operator) with the largest excess over other ranks.")},
     ),
     define(
         CHOSEN,
@@ -91,7 +91,7 @@ OF_STRAGGLERS = (
             "more_copy_ns": ("Copy excess", _excess("Exposed copy time")),
             "more_input_ns": ("Data loading excess", _excess("Idle time during data loading")),
             "more_host_ns": ("Host excess", _excess("Idle time due to the host")),
-            "more_idle_ns": ("Idle excess", _excess("Remaining idle time")),
+            "more_idle_ns": ("Idle excess", _excess("Idle time due to other causes")),
         },
     ),
     define(

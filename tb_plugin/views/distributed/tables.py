@@ -64,7 +64,6 @@ _SINGLE_FIRST = (
 
 @cached_by_argument
 def frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
     singles, stragglers = _shortened(_singles(data)), straggler_table(data)
@@ -136,12 +135,12 @@ def frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def nothing_in(data: pa.Table) -> tuple[str, ...]:
-    """Returns the columns without any value, which are hidden by default."""
+    """Returns the columns that have no value. They are hidden by default."""
     return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
 
 
 def _shortened(data: pa.Table) -> pa.Table:
-    """Shortens long lists of ranks to limit the size of the response."""
+    """Shortens long lists of ranks, to limit the size of the response."""
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
@@ -156,7 +155,7 @@ def _short(text: str) -> str:
 
 @cached_by_argument
 def worker_rows(data: JobData) -> list[Row]:
-    """Returns one row per worker: sums over the selected steps, and the cost per step."""
+    """Returns one row per worker, with sums over the selected steps and the cost per step."""
     job_calls, alone = data.calls, data.is_single
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
@@ -197,7 +196,7 @@ def worker_rows(data: JobData) -> list[Row]:
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of the step columns by worker; null if a value is unknown."""
+    """Sums of the step columns by worker. A sum is null if any of its values is unknown."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -209,7 +208,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns one row per worker: its clock, and the number of its calls with a known arrival order."""
+    """Returns one row per worker, with its clock and the number of its calls whose order of arrival is known."""
     clocks = data.clocks
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
@@ -290,9 +289,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """Algorithm and bus bandwidth of matched calls, by ``place``, in bytes per second.
+    """Algorithm bandwidth and bus bandwidth of matched calls, by ``place``, in bytes per second.
 
-    NaN if a size, bus factor or group size is unknown.
+    NaN if a size, the bus factor or the group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
@@ -333,7 +332,7 @@ def _singles(data: JobData) -> pa.Table:
 
 
 def _in_groups_of_several(seen: JobCalls) -> Bool:
-    """Marks calls of groups with several ranks or of unknown size."""
+    """Marks calls in groups of at least two ranks or of unknown size."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 

@@ -29,9 +29,9 @@ MOST_PAIRS = 1 << 16
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
     """Returns the bytes sent from rank to rank; None if no message has a known size.
 
-    ``calls`` are the matched calls of all workers, ``members`` the ranks of each ``group_code``, ``ranks`` the rank
-    of each worker. A message with both ends loaded counts once, with the sender's size. Messages with an unknown
-    size or end are omitted.
+    ``calls`` has the matched calls of all workers, ``members`` has the ranks of each ``group_code``, and ``ranks``
+    has the rank of each worker. If both ends of a message are loaded, it counts once, with the sender's size. A
+    message is omitted if its size or one of its ends is unknown.
     """
     known_ranks = _ranks(calls, ranks)
     own = known_ranks[numbers_of(calls, "worker")]
@@ -65,10 +65,10 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns a matrix of bytes: sources are rows, destinations are columns.
+    """Returns a matrix of bytes. Rows are senders, columns are receivers.
 
-    With more than ``MOST_DRAWN`` ranks, rows and columns are nodes, or blocks of neighbouring ranks if nodes are
-    unknown. ``nodes`` maps ranks to nodes.
+    If there are more than ``MOST_DRAWN`` ranks, they are grouped by node. Without known nodes, they are grouped
+    into blocks of neighbouring ranks. ``nodes`` maps ranks to nodes.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
@@ -107,10 +107,11 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
     return f"block of {width} ranks", titles, row_of
 
 
-class _Messages(msgspec.Struct, frozen=True, eq=False):
-    """Messages: one row each.
+@dataclass(frozen=True, eq=False)
+class _Messages:
+    """Messages: one row per message.
 
-    ``row`` is the reporting call; ``differs`` marks messages whose ends report different sizes.
+    ``row`` is the call that reports the message. ``differs`` marks messages whose ends report different sizes.
     """
 
     row: Int64
@@ -124,12 +125,15 @@ class _Messages(msgspec.Struct, frozen=True, eq=False):
         empty = np.empty(0, np.int64)
         return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
 
-    def only(self, keep: Bool) -> _Messages:
+    def take(self, keep: Bool) -> _Messages:
         return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """Rank of each worker, as reported, else from its sends and receives; -1 = unknown."""
+    """Rank of each worker; -1 = unknown.
+
+    A rank that is not reported comes from the sends and receives of the worker.
+    """
     known_ranks = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
@@ -143,8 +147,8 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
     """Point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
 
-    Between two ranks, either unmatched sends or unmatched receives count, whichever are more, so no message counts
-    twice.
+    Between two ranks, only unmatched sends or only unmatched receives count, whichever are more. So no message
+    counts twice.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -167,11 +171,11 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """Index of the matching call of each send and receive, and whether there is one. ``ends`` are codes of both
-    ranks, if ``known``.
+    """Index of the matching call of each send and receive, and whether there is one.
 
-    Equal numbers of unmatched sends and receives between two ranks are paired in order. The third result marks
-    unmatched calls between ranks with more receives than sends.
+    If two ranks have equally many unmatched sends and receives, these are paired in order. ``ends`` is a code for
+    both ranks, valid where ``known`` is set. The third result marks unmatched calls between two ranks that have
+    more receives than sends.
     """
     left = (match < 0) & known
     code = match + 1
@@ -191,7 +195,7 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages of all-to-alls with reported splits. A received part counts only if its sender reports nothing."""
+    """Messages of all-to-alls that report their splits. A received split counts only if its sender reports none."""
     unit = _units(calls)
     sent, received_parts = (
         _split_messages(calls, key, members, own, unit) for key in ("sent_splits", "received_splits")
@@ -218,21 +222,21 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
     )
     # Data that stays on a rank is no traffic.
     keep &= source != target
-    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
+    return [one.take(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
-    """Marks messages between ranks with more unmatched receives than sends. Only the receives count then."""
+    """Marks messages between two ranks that have more unmatched receives than sends. Only the receives count then."""
     sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
     found: Bool = (sent_count < received_count)[ends]
     return found
 
 
 def _units(calls: pa.Table) -> Int64:
-    """Bytes per unit of each call's splits; a unit is an element or a row of elements. 0 for unknown dtypes.
+    """Bytes per unit of the splits of each call; 0 for unknown dtypes. A unit is an element or a row of elements.
 
-    Splits count rows if the bytes of the call are a multiple of their sum. All ranks of a collective have rows of
-    equal size.
+    Splits count rows if the bytes of the call are a multiple of the sum of its splits. Rows have equal sizes on all
+    ranks of a collective.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -257,7 +261,10 @@ def _lengths(lists: pa.Array) -> Int64:
 
 
 def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """Messages described by the splits in column ``key``. Skips calls with unknown group members, rank or dtype."""
+    """Messages that the splits in column ``key`` describe.
+
+    Calls with an unknown dtype, rank or group are skipped.
+    """
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()
@@ -275,4 +282,4 @@ def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, un
     other = ranks.flatten().to_numpy()[begins[group[row]] + place]
     size = lists.take(pa.array(rows)).flatten().to_numpy().astype(np.int64) * unit[row]
     source, target = (own[row], other) if key == "sent_splits" else (other, own[row])
-    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).only(size >= 0)
+    return _Messages(row, source, target, size, np.zeros(len(row), np.bool_)).take(size >= 0)

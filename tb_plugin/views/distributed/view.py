@@ -67,25 +67,21 @@ _BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 
 class Distributed(DeclaredView, entry=VIEW):
-    """Compares all workers of a run and span."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because a part contains all steps; ``answer`` selects steps."""
+        """Returns a constant, because a part contains all steps and ``answer`` selects from them."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the data of one worker. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Merges the parts of all workers. ``beside`` are the parts of flight recorders."""
         return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        With the parameter ``measure``, returns only the heat map and quantiles of that measure. With ``of``,
-        returns only the sentence about that worker.
+        The parameter ``measure`` limits the answer to the heat map and quantiles of that measure. The parameter
+        ``of`` limits it to the sentence about that worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -142,9 +138,9 @@ def _meetings(data: JobData, params: Params) -> Frame:
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
-    """Selected steps; if the traces are restricted to a time window, the steps common to all workers.
+    """Selected steps. If traces are restricted to a time window, only the steps common to all workers.
 
-    Raises BadRequest if there are none.
+    Raises BadRequest if there are no such steps.
     """
     if params.steps is not None or joined.coverage.window is None:
         return params.steps
@@ -208,13 +204,13 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
-    """Share of exposed communication, for workers without missing kernels."""
+    """Share of exposed communication, over the workers that have no missing kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:
-    """Communication time of a single worker, per step if it has steps."""
+    """Communication time of a single worker. It is divided by the number of steps if there are any."""
     count = int(data.step_counts[0])
     whole = total_of(in_steps(data, rows), "latency_ns")
     if not count:
@@ -228,7 +224,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
 
 
 def _slowest_rank(data: JobData) -> list[Figure]:
-    """The costliest straggler with its cost and cause, if any."""
+    """The costliest straggler, its cost and its cause; empty if there is no straggler."""
     report = straggler_report(data)
     if not report.costly:
         return []

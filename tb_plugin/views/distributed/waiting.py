@@ -25,25 +25,29 @@ MAX_SPREAD_PART = 10
 MIN_EXCESS_PART = 20
 
 
-class Waiting(msgspec.Struct, frozen=True, eq=False):
-    """Wait and transfer: one row per call. Unmatched calls have -1, but 0 for ``workers`` and ``transfer_ns``."""
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Wait and transfer: one row per call.
+
+    In unmatched calls, ``workers`` and ``transfer_ns`` are 0, and other columns are -1.
+    """
 
     workers: Int64
     last: Int64
-    """Worker that arrived last, whose call is the shortest.
+    """Worker that arrived last: the one with the shortest call.
 
-    For estimates, the worker that lacks the call, -1 if several do.
+    For estimates, the worker whose call is missing; -1 if several are missing.
     """
     transfer_ns: Int64
-    """Time at the end of the call; the rest of the call is wait."""
+    """Transfer time: the last part of the call. The worker waits in the first part."""
     timing: Int64
 
 
 def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
-    """Returns the wait and transfer of matched calls.
+    """Splits the duration of matched calls into wait and transfer.
 
-    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown).
-    ``all_here``: all ranks of the job are loaded, so groups of unknown size are complete.
+    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown). If
+    ``all_here``, all ranks of the job are loaded, so groups of unknown size are complete.
     """
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
@@ -82,12 +86,11 @@ def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: I
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Median transfer of complete collectives with the same signature, and the largest normal transfer, per
-    collective.
+    """Median transfer time of complete collectives with the same signature, and the longest normal transfer.
 
-    The limit is the largest of: median + 3 robust standard deviations, median + 2 (95th percentile - median), and
-    1.05 median. With few complete collectives it is at least 2 medians, or 1.5 if their times are similar. With
-    fewer than two there is no limit.
+    The limit is the largest of median + 3 robust standard deviations, median + 2 (95th percentile - median), and
+    1.05 median. If there are few complete collectives, the limit is at least 2 medians, or 1.5 if their times are
+    similar. If there are fewer than two, there is no limit.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -107,8 +110,9 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns intervals of wait: the worker that causes each, its key, and its length in ns.
 
-    ``key`` is a worker in a step. Each call waits from ``start`` to ``moving`` for worker ``last``, then transfers
-    until ``end``. Per key and cause, overlapping waits count once, and the transfer of other calls is subtracted.
+    ``key`` is one worker in one step. Each call waits for worker ``last`` from ``start`` to ``moving``, and
+    transfers until ``end``. Overlapping waits with the same key and cause count once. Time in which another call
+    transfers is subtracted.
     """
     # Places number the distinct times of all keys; ``time`` is the time of each place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))

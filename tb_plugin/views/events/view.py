@@ -57,17 +57,10 @@ INSTANCES = 10_000
 
 
 class Events(DeclaredView, entry=VIEW):
-    """The individual events behind a number."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the details of one event, or the events that match ``where``.
-
-        Raises BadRequest for an unknown filter or event.
-        """
         selection = select_rows(trace, *params.chosen)
         if params.get("event"):
             payloads = _event_payloads(trace, event_of(trace, params.get("event")))
@@ -81,7 +74,6 @@ class Events(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its list of events."""
         return answer_view(self, parts[0], params)
 
 
@@ -119,7 +111,7 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 def _distribution(dur: Int64) -> Series:
     """Returns a histogram of durations.
 
-    Bins are logarithmic if durations span more than a factor of 20, else linear.
+    Bins are logarithmic if the longest duration is more than 20 times the shortest, otherwise linear.
     """
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
@@ -188,7 +180,9 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
 
 
 def _launched(trace: TraceTable, row: int) -> int:
-    """Returns the first device work launched by this call, or by a call directly in this operator; -1 = none."""
+    """Returns the first device work that this call launched, or that was launched by a call directly in this
+    operator; -1 = none.
+    """
     found = _first(trace.launch, row)
     work = _work_of(trace, row)
     return found if found != MISSING or not len(work) else int(work[0])
@@ -374,7 +368,7 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
 
 
 def _python(trace: TraceTable, row: int) -> int:
-    """Returns the innermost Python call enclosing the event, its operator or its launch; -1 = none."""
+    """Returns the innermost Python call that encloses the event, its operator or its launch; -1 = none."""
     for start in (row, int(trace.operator[row]), int(trace.launch[row])):
         if start != MISSING and trace.python_parent[start] != MISSING:
             return int(trace.python_parent[start])

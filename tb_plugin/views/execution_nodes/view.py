@@ -1,8 +1,8 @@
 """Nodes of an execution trace and the tensors that connect them.
 
-Node ids increase in start order, so a node lasts until its last descendant. The producer of a tensor is the last
-earlier node that outputs it; of nested nodes, the innermost. Its users are the later nodes that read it, until
-another node outputs it.
+Node ids increase in start order, so a node ends with its last descendant. The producer of a tensor is the last
+earlier node that outputs the tensor. If such nodes are nested, the innermost one is the producer. The users of a
+tensor are the later nodes that read it, until another node outputs it again.
 """
 
 from __future__ import annotations
@@ -85,14 +85,11 @@ METRICS = SHARED.adding(
 
 
 class ExecutionNodes(DeclaredView, entry=VIEW):
-    """Nodes of an execution trace, or one node with its tensors."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the selected node."""
         return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or the node selected by ``function_id`` or ``node_number``.
+        """Returns all nodes, or only the node selected by ``function_id`` or ``node_number``.
 
         Raises BadRequest, NotFoundError.
         """
@@ -118,7 +115,6 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return Part(coverage, facts, {nodes.name: nodes}, payloads, (*payloads, nodes.name))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all nodes or of one, or a table."""
         return answer_view(self, parts[0], params)
 
 
@@ -138,7 +134,7 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Returns the index of the selected node; None if no node is selected. Raises BadRequest, NotFoundError."""
+    """Returns the index of the selected node, or None if no node is selected. Raises BadRequest, NotFoundError."""
     for key, (column, what) in _NODE_PARAMETERS.items():
         wanted = int_param(params, key)
         if wanted is None:
@@ -216,9 +212,9 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """Returns the last node that outputs a tensor before node ``row`` starts; None without any.
+    """Returns the last node that outputs a tensor before node ``row`` starts.
 
-    Of nested nodes, takes the innermost.
+    If such nodes are nested, returns the innermost one. None if there is none.
     """
     over = givers[last[givers] < row]
     if not len(over):
@@ -230,7 +226,7 @@ def _maker(givers: Int64, last: Int64, row: int) -> int | None:
 
 @cached_by_argument
 def last_inside(trace: ExecutionTrace) -> Int64:
-    """Returns the index of the last descendant of each node, or of the node itself."""
+    """Returns the index of each node's last descendant, or of the node itself if it has no children."""
     node, parent = trace.nodes["node"].to_numpy(), trace.nodes["parent"].to_numpy()
     last = np.arange(len(node), dtype=np.int64)
     if not len(node):

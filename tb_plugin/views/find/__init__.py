@@ -14,18 +14,19 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail", phase_note=""),
     http=ViewText(
         parameters=(
-            "`in` (`names`, `args`, `all`, `first`), `exact` (0/1; 1 matches whole texts only), `start_ns`, "
-            "`end_ns` (events that touch this range), `bins` (slices of the whole trace, default 1200), "
-            "`near_ns`. `in=args` searches recorded texts, the category, and numbers without a column that "
-            "read exactly as the text. `in=first` searches `args` if no name contains the text."
+            "`in` (`names`, `args`, `all`, `first`), `exact` (0/1; 1 matches whole texts only), "
+            "`start_ns`, `end_ns` (events that touch this range), `bins` (slices of the whole trace, "
+            "default 1200), `near_ns`. `in=args` searches recorded texts, the category, and numbers "
+            "without a column if they equal the whole text. `in=first` searches `args` if no name "
+            "contains the text."
         ),
         payloads=(
-            "The view searches the whole trace, or the part selected by S. `search` is a text in any case, "
-            "or `/regex/`. `where` works as for `events`. It selects the events that the table row counts, "
-            "even without S. `summary` (Figures), `marks` (Series, histogram: hits that start in each "
-            "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "
-            "(Figures). Its `hit_position` is the index in `hits` of the first hit at or after that time: "
-            "use it as `offset` of `table/find/hits`."
+            "The view searches the whole trace, or the part selected by S. `search` is a text in any "
+            "case, or `/regex/`. `where` works as for `events`. `where` selects the events counted in a "
+            "table row, also without S. `summary` (Figures), `marks` (Series, histogram: hits that start "
+            "in each slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, "
+            "also `near` (Figures). Its `hit_position` is the index in `hits` of the first hit at or "
+            "after that time: use it as `offset` of `table/find/hits`."
         ),
         tables="`hits`, `names`.",
     ),

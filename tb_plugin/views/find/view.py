@@ -33,7 +33,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "found_names": ("Names", "Distinct names among the matches."),
-            "hit_position": ("Position", "Index of the first match at or after this time."),
+            "hit_position": ("Position", "Index of the first match at or after the requested time."),
         },
     ),
     define(
@@ -54,7 +54,10 @@ ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
-"""Places to search for a text. ``first`` searches names, and arguments only if no name matches."""
+"""Values of the option that sets where to search.
+
+``first`` searches names; if no name matches, it searches arguments.
+"""
 # Texts of the side tables, by section of the trace table.
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
@@ -64,15 +67,11 @@ ARGUMENTS = {
 
 
 class Find(DeclaredView, entry=VIEW):
-    """A search of the whole trace."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on. ``near_ns`` does not change the hits."""
         own = ("in", "exact", "start_ns", "end_ns", "bins")
         return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all hits, sorted by time. Raises BadRequest for an invalid text, filter, range or number."""
         selection = select_rows(trace, *params.chosen)
         # A table row stands for the events it counts; a text search covers all drawn events.
         counted = params.steps is not None or params.where or params.phase
@@ -92,7 +91,6 @@ class Find(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables. With ``near_ns``, the page includes the nearest hit."""
         answer = answer_view(self, parts[0], params)
         near = int_param(params, "near_ns")
         if near is not None and isinstance(answer, View):
@@ -115,7 +113,7 @@ def _bins(params: Params) -> int:
 
 
 def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Returns which events contain the text in their names, arguments or both. Each distinct text is checked once."""
+    """Returns which events contain the text. ``place`` sets where to search: in names, in arguments, or in both."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -137,17 +135,17 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Returns which numbers equal the whole text. Matching only some digits would give too many hits."""
+    """Returns which numbers equal the search text.
+
+    A number that only contains the text does not match, because there would be too many hits.
+    """
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """Returns, for each string id, whether it matches and is used in one of the columns.
-
-    The last entry is for id -1.
-    """
+    """Returns whether each string id matches and occurs in one of the columns. The last entry is for id -1."""
     used = np.zeros(len(strings) + 1, np.bool_)
     for ids in columns:
         used[ids] = True
@@ -164,8 +162,9 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
     return used
 
 
-class _Hits(msgspec.Struct, frozen=True, eq=False):
-    """Found events, sorted by time. ``pair`` is the (name, kind) pair of each event."""
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """Matching events, sorted by time. ``pair`` is the index of each event's pair of name and kind."""
 
     rows: Int64
     start_ns: Int64

@@ -26,7 +26,7 @@ from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table,
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.views.findings import VIEW
 
 Int64 = npt.NDArray[np.int64]
@@ -52,14 +52,10 @@ METRICS = OF_RULES.adding(
 
 
 class FindingsAnalysis(DeclaredView, entry=VIEW):
-    """Fixes, ordered by the time they would save."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the findings and their events. Raises BadRequest for unknown steps."""
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
         own = [each.table for each in findings.all if each.table is not None]
@@ -75,7 +71,6 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -97,7 +92,7 @@ def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | No
 
 def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
     whole, busy = findings.combined, findings.utilization
-    known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
+    known = "excluding unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
         METRICS.figure("saving_high_ns", whole.high_ns),
@@ -129,9 +124,10 @@ def _not_recorded(trace: TraceTable) -> list[str]:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
-    """Returns dismissed findings: those dismissed by users, and those that the log directory ignores.
+    """Returns dismissed findings in two groups: those that users dismissed, and those that a file in the log
+    directory ignores.
 
-    Users cannot restore the latter.
+    Users cannot restore the findings of the second group.
     """
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
@@ -144,10 +140,10 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """Returns the savings of each rule. They are 0 if the rule finds nothing or is dismissed.
+    """Returns the saving of each rule, or 0 if the rule finds nothing or is dismissed.
 
-    A rule that needs vendor data is omitted if the profile has none, and so is a skipped rule. Truncated files have
-    no facts.
+    Skipped rules are omitted, and so are rules for vendor data that the profile does not contain. The result is
+    empty for truncated files.
     """
     if not trace.report.complete:
         return {}

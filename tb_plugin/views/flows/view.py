@@ -39,16 +39,13 @@ CHAIN = 100
 
 
 class FlowsAnalysis(DeclaredView, entry=VIEW):
-    """Arrows between events."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the event or the window. Steps do not filter arrows."""
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of ``event``, otherwise those of ``[start_ns, end_ns)``.
+        """Returns the arrows of ``event`` if it is given, otherwise the arrows in ``[start_ns, end_ns)``.
 
-        Raises BadRequest for an unknown event or kind, or an invalid range or number.
+        Raises BadRequest for an unknown event or kind, or for an invalid range or number.
         """
         coverage = select_rows(trace, params.steps).coverage
         arrows, wanted, text = arrows_of(trace), _kinds(params), params.get("event")
@@ -65,7 +62,6 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, payloads={"flows": flows}, layout=("flows",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the arrows."""
         return answer_view(self, parts[0], params)
 
 
@@ -81,8 +77,9 @@ def _most(params: Params) -> int:
     return MOST if most is None else min(max(most, 0), MOST_ALLOWED)
 
 
-class Arrows(msgspec.Struct, frozen=True, eq=False):
-    """All arrows of a trace, sorted by (tail, head). Both ends are events."""
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """All arrows of a trace, each from event ``tail`` to event ``head``. Sorted by (tail, head)."""
 
     tail: Int32
     head: Int32
@@ -96,12 +93,12 @@ def arrows_of(trace: TraceTable) -> Arrows:
     """Returns the arrows of a trace.
 
     - ``launch``: from a call to its device work.
-    - ``operator``: from an operator to device work without a recorded launch.
+    - ``operator``: from an operator to device work that has no recorded launch.
     - ``sync``: from a call to a wait on a device row, or to a graph node without device work.
     - ``forward_backward``: from a forward operator to its backward operator.
-    - ``recorded``: all other arrows in the trace, with their own names.
+    - ``recorded``: all other arrows in the trace. They keep their recorded names.
 
-    An event has at most one incoming arrow of each kind, except ``recorded``.
+    An event has at most one incoming arrow of each kind, but may have several of kind ``recorded``.
     """
     unlaunched = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
     waits = np.flatnonzero(trace.kind == EventKind.SYNC)
@@ -140,8 +137,8 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
     """Returns three groups of arrows, each sorted by time.
 
-    The first has the event's own device work. The second has its links (forward, backward, recorded). The third has
-    the device work of the operators at the other ends of these links.
+    The first group leads to the event's own device work. The second has the event's other links (forward, backward,
+    recorded). The third leads to the device work of the operators at the other ends of these links.
     """
     work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
@@ -171,14 +168,14 @@ def _is_link(arrows: Arrows) -> Bool:
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
-    """Returns whether each row is the event or starts inside it on its thread."""
+    """Returns whether each row is the event itself, or starts inside the event on the same thread."""
     began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
     inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
     return inside
 
 
 def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
-    """Returns the arrows that start at or inside one of these events, ascending."""
+    """Returns the indices of the arrows that start at or inside one of these events, ascending."""
     # Rows are sorted by start, so events inside are a contiguous range of rows, and of arrows by tail.
     after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
     low = np.searchsorted(arrows.tail, events, side="left")

@@ -1,8 +1,8 @@
 """Idle time of devices and streams, with its cause.
 
-A device gap is the time in which no stream of the device is busy. A stream gap is the time between two consecutive
-pieces of work on a stream. The launch of the next work explains the gap. A late launch means that its thread was
-busy. After an early launch, the work waited on the device.
+In a device gap, no stream of the device is busy. A stream gap is the time between two consecutive pieces of work on
+a stream. The launch of the next work explains a gap. Either the launch was late because its thread was busy, or the
+launch was early and the work waited on the device.
 """
 
 from __future__ import annotations
@@ -130,16 +130,13 @@ _COLUMNS = (
 
 
 class Gaps(DeclaredView, entry=VIEW):
-    """Gaps of devices and streams in a window."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: window and minimum gap. Steps do not filter gaps."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``, by default all.
+        """Returns the gaps that last at least ``min_ns`` and overlap ``[start_ns, end_ns)``.
 
-        Raises BadRequest.
+        By default returns all gaps. Raises BadRequest.
         """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
@@ -156,15 +153,14 @@ class Gaps(DeclaredView, entry=VIEW):
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the figures and the first gaps, or a page of the list."""
         return answer_view(self, parts[0], params)
 
 
-class _Found(msgspec.Struct, frozen=True, eq=False):
-    """Gaps as columns. ``next`` is the row of the work after the gap; ``streams`` is the number of streams with
-    work.
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Gaps as columns. A gap may be a stream gap, a device gap, or both.
 
-    A gap may be one of a stream, of a device or of both.
+    ``next`` is the row of the work after the gap. ``streams`` is the number of streams with work.
     """
 
     start_ns: Int64
@@ -213,7 +209,7 @@ def _all_gaps(trace: TraceTable) -> _Found:
 
 
 def _place(values: Int64, wanted: Int64) -> Int64:
-    """Returns the index of each wanted value; -1 = not found. ``values`` must be distinct."""
+    """Returns the index of each ``wanted`` number in ``values``; -1 = not found. ``values`` must be distinct."""
     order = np.argsort(values, kind="stable")
     at = np.searchsorted(values[order], wanted)
     found = np.append(order, MISSING)[at]
@@ -226,7 +222,7 @@ def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, I
 
 
 def _longest(found: _Found) -> Int64:
-    """Returns the indices of the gaps to list: device gaps, then stream gaps, longest first."""
+    """Returns the indices of the gaps to list: first device gaps, then stream gaps, each longest first."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
@@ -300,7 +296,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
-    """Returns the main idle cause of the device in each gap, and its time.
+    """Returns, for each gap, the device's main idle cause and the time of this cause.
 
     The cause is ``len(Cause)`` if the device is not idle during the gap.
     """
@@ -316,15 +312,16 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
     return cause, time
 
 
-class _HostActivity(msgspec.Struct, frozen=True, eq=False):
-    """The longest activity of the launching thread during each gap, and its operator.
+@dataclass(frozen=True, eq=False)
+class _HostActivity:
+    """Longest activity of the launching thread during each gap, and the operator of that activity.
 
     Names are string ids (-1 = none).
     """
 
     launched: Bool
     late: Bool
-    """Whether the launch started in the second half of the gap. If so, only activity before the launch counts."""
+    """Whether the launch started in the second half of the gap. If it did, only activity before the launch is used."""
     waits: Bool
     name: Int64
     operator: Int64
@@ -347,7 +344,7 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
 def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
     """Returns the cause of each gap in words.
 
-    Device gaps use the idle cause, as in the Idle view. Stream gaps use the launch.
+    For device gaps it is the idle cause, as in the Idle view. For stream gaps it is derived from the launch.
     """
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)

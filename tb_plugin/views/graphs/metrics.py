@@ -36,7 +36,7 @@ METRICS = OF_LAUNCHES.adding(
             "graph_nodes": ("Nodes", "Kernels, copies and memsets per replay."),
             "graph_node": ("Node", "Position in the graph."),
             "node_replays": ("Replays", "Runs of the node."),
-            "node_repeat": ("Repeat", "Number of the inferred repeat with the node."),
+            "node_repeat": ("Repeat", "Number of the inferred repeat containing the node."),
             "graph_repeats": ("Repeats", "Inferred repeats inside the graph, such as layers."),
             "repeat_nodes": ("Nodes per repeat", "Nodes in a repeat."),
         },
@@ -54,7 +54,7 @@ METRICS = OF_LAUNCHES.adding(
             "graph_launch_ns": ("Launches", "Host time of the graph launches."),
             "separate_launch_ns": (
                 "Launched separately",
-                "Estimated host time without graphs: median single launch time times replayed work.",
+                "Estimated host time without graphs: median single launch time multiplied by replayed work.",
             ),
             "node_total_ns": ("Device time", "Device time of the node over all replays."),
             "node_mean_ns": ("Mean", "Device time divided by runs."),

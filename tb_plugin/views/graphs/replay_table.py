@@ -35,15 +35,16 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     """As ``Replays.node``."""
     dur_ns: Int64
     tie: UInt8
-    """Kind of match to an operator, module or phase (``Tie``)."""
+    """How the work was matched to an operator, module or phase (``Tie``)."""
     operator: Int32
     """Index of the operator in ``scopes``."""
     module: Int32
     """Index of the module or annotated region in ``scopes``."""
 
 
-class Account(msgspec.Struct, frozen=True, eq=False):
-    """Selected replays, sorted by time. -1 = missing."""
+@dataclass(frozen=True, eq=False)
+class Account:
+    """Selected graph replays, sorted by time. -1 = missing."""
 
     replays: Replays
     graph: Int64
@@ -63,7 +64,7 @@ class Account(msgspec.Struct, frozen=True, eq=False):
 
 
 def account_of(trace: TraceTable, chosen: Bool) -> Account:
-    """Returns the replays that contain selected work, and that work."""
+    """Returns the replays that contain selected device work, and this work."""
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)
@@ -115,7 +116,7 @@ def _known(
 
 
 def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) -> Int64:
-    """Returns the idle time of the device between each replay and the previous one; -1 for the first replay."""
+    """Returns the device's idle time between each replay and the previous one; -1 for the first replay."""
     found = np.full(len(start), MISSING, np.int64)
     device = np.full(len(start), MISSING, np.int64)
     device[of[::-1]] = trace.device[row[::-1]]
@@ -129,7 +130,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
 
 
 def usual_launch_ns(trace: TraceTable) -> int | None:
-    """Returns the median duration of calls that launch one piece of work; None without such calls."""
+    """Returns the median duration of calls that launch one piece of work. None if there are no such calls."""
     launched = trace.launch[of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING)]
     calls, count = np.unique(launched, return_counts=True)
     calls = calls[(count == 1) & ~trace.calls_that(CallRole.GRAPH)[calls]]
@@ -139,7 +140,7 @@ def usual_launch_ns(trace: TraceTable) -> int | None:
 
 
 def labels_of(replays: Replays) -> list[str]:
-    """Returns the name of each graph: its recorded id if that is unique, otherwise its number."""
+    """Returns the name of each graph: its recorded id if no other graph has this id, otherwise its number."""
     recorded = replays.graphs.recorded.tolist()
     times = Counter(recorded)
     return [
@@ -149,6 +150,6 @@ def labels_of(replays: Replays) -> list[str]:
 
 
 def tied_times(work: Work) -> dict[Tie, int]:
-    """Returns the device time of the work for each kind of match. The times add up to the total."""
+    """Returns the device time for each way of matching work. The times add up to the device time of all work."""
     total = sum_by(work.tie, work.dur_ns, len(Tie))
     return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

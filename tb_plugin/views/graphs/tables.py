@@ -49,9 +49,11 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence; None without one. Prefers shorter parts.
+    """Returns the repetition that covers most of a sequence. If several cover the same number of items, returns the
+    shortest. None if nothing repeats.
 
-    If the repetition can start at several items, takes the start with the most ``weight``, then the first.
+    If the repetition can start at several items, it starts where the items it covers have the largest total
+    ``weight``.
     """
     best: Repeated | None = None
     for length in _lengths(token):
@@ -98,11 +100,11 @@ TIES: Mapping[Tie, str] = MappingProxyType(
 OWN = "this trace"
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
 Parts = Mapping[int, Repeated | None]
-"""The repeated part of each graph, by graph number."""
+"""Repeated part of each graph, by graph number."""
 
 
 def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns one row per graph with selected replays, longest device time first."""
+    """Returns one row per graph with selected replays. The graph with the longest device time comes first."""
     groups = group(account.graph)
     number = account.graph[groups.first]
     labels = labels_of(account.replays)
@@ -172,7 +174,7 @@ def parts_of(account: Account) -> Parts:
 
 
 def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns the nodes of the graphs in order. Times are sums over all replays with the same nodes."""
+    """Returns the nodes of each graph in order. Times are sums over all replays that have the same nodes."""
     work = account.work
     known = np.flatnonzero(work.node != MISSING)
     groups = group(work.node[known])
@@ -232,7 +234,7 @@ def replays_table(account: Account) -> Frame:
 
 
 def refusals_table(trace: TraceTable, account: Account) -> Frame:
-    """Returns the reasons why captures do not match the replayed graphs."""
+    """Returns the reasons why captures do not match the graphs that were replayed."""
     labels, shown = labels_of(account.replays), set(account.graph.tolist())
     refused = [each for each in origins_of(trace).refusals if each.graph in shown]
     data = {

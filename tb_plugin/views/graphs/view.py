@@ -30,19 +30,15 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
     }
 )
 LOW_ATTRIBUTION_SHARE = 0.5
-"""If less than this share of replayed device time has an operator, the page advises how to record more."""
+"""If operators are known for less than this share of replayed device time, the page advises how to record more."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
 class GraphsAnalysis(DeclaredView, entry=VIEW):
-    """CUDA graphs with their nodes and replays."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables and their sums. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         account = account_of(trace, selection.rows)
         facts = _facts(trace, selection, account)
@@ -63,7 +59,6 @@ class GraphsAnalysis(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

@@ -1,4 +1,4 @@
-"""Tables of memory growth over steps and between two moments."""
+"""Tables of memory growth over steps and between two events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BLOCKS = 100_000
 
 
 def growth_frame(device: DeviceLevels) -> Frame:
-    """Returns the bytes that each stack retains per step, ranked by bytes times confidence."""
+    """Returns the bytes that each stack retains per step. Stacks are ranked by bytes times confidence."""
     growth = growth_of(device)
     rows = growth.ranked()
     words, stack = stack_words(device.snapshot), growth.stack[rows]
@@ -68,7 +68,10 @@ def growth_frame(device: DeviceLevels) -> Frame:
 
 
 def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the change of allocated memory between two events by stack, largest change first."""
+    """Returns, for each stack, the change of its allocated memory between two events.
+
+    The largest change comes first.
+    """
     change = change_of(device, first, second)
     delta = change.second_bytes - change.first_bytes
     rows = np.lexsort((change.stack, -np.abs(delta)))
@@ -110,7 +113,10 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that are allocated at one of two events or at both, largest first."""
+    """Returns the blocks that exist after event ``first``, after event ``second``, or after both.
+
+    The largest block comes first.
+    """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)

@@ -1,4 +1,4 @@
-"""Memory retained per step, and changes between two moments."""
+"""Memory retained per step, and changes between two events."""
 
 from __future__ import annotations
 
@@ -27,17 +27,10 @@ END = "end"
 
 
 class GrowthAnalysis(DeclaredView, entry=VIEW):
-    """Memory growth from step to step, and the difference between two moments."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device, stack and both moments."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns growth by stack, live bytes of the selected stack, and the difference between both moments.
-
-        Raises BadRequest for an unknown device or moment, NotFoundError for an unknown stack.
-        """
         device = levels_of_device(snapshot, params)
         steps = steps_of(device)
         first, second = _moments(device, steps, params)
@@ -64,14 +57,14 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns two events, the earlier one first.
+    """Returns the two events to compare, the earlier one first.
 
-    The default is the end of the first step and the end of the last. Without steps it is the whole history.
+    By default, these are the end of the first step and the end of the last step. Without steps, they are the start
+    and end of the history.
     """
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")
@@ -148,5 +141,5 @@ def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
     live = live_of(device, steps, stack)
     words = "all stacks" if stack is None else stack_words(device.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
-    return Series("live", "Live memory at the start of each step", words, METRICS.metric("snapshot_step"),
+    return Series("live", "Live memory at the start of every step", words, METRICS.metric("snapshot_step"),
                   [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

@@ -57,14 +57,10 @@ _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "opera
 
 
 class IdleTime(DeclaredView, entry=VIEW):
-    """Idle time of all devices."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the idle causes of all devices in the selected steps. Raises BadRequest for unknown steps."""
         idle = _chosen(trace, params.steps)
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
@@ -77,7 +73,6 @@ class IdleTime(DeclaredView, entry=VIEW):
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -87,10 +82,10 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
     end_ns: Int64
     devices: Mapping[int, Account]
     by_step: Mapping[int, Mapping[Cause, Int64]]
-    """Idle nanoseconds by device and cause, one value per step."""
+    """Idle nanoseconds for each device and cause, one value per step."""
     causes: tuple[Cause, ...]
     unrecorded: Mapping[int, Int64]
-    """Nanoseconds of unrecorded work by device, one value per step. They are not idle time."""
+    """Nanoseconds of unrecorded work for each device, one value per step. Unrecorded work is not idle time."""
     todo: str
     where: str
     """"the steps", or "the recording" if there are no steps."""
@@ -104,7 +99,7 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def ratio(self) -> float | None:
-        """Returns idle time divided by (step time minus unrecorded work), over all devices."""
+        """Returns idle time divided by (step time minus unrecorded work). Each is summed over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 
@@ -148,7 +143,7 @@ def _summary(idle: _Chosen) -> Figures:
             CHOSEN_STEPS,
         ),
         METRICS.figure(
-            "idle_ratio", idle.ratio, f"Of {window}", "without unrecorded work" if idle.unrecorded_ns else ""
+            "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
         *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
         *(
@@ -167,12 +162,12 @@ def _answer(idle: _Chosen) -> Notice:
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
     who, runs = ("The device is", "it runs") if len(idle.devices) == 1 else ("The devices are", "they run")
     earlier = idle.unrecorded_ns
-    rest = "remaining " if earlier else ""
-    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is not idle time." if earlier else ""
+    rest = " excluding unrecorded work" if earlier else ""
+    more = f" For another {{unrecorded_ns}}, {runs} unrecorded work, which is not idle time." if earlier else ""
     return Notice(
         rule="idle_time",
         severity="info",
-        text=f"{who} idle for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
+        text=f"{who} idle for {{idle_ns}}, {{idle_ratio}} of the time{rest}: {', and '.join(whiles)}.{more}",
         todo=idle.todo if earlier else "",
         figures=[
             METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),

@@ -41,7 +41,7 @@ _NOT_STATED = "not stated"
 
 
 def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    """Returns the ``STATISTICS`` columns of each group, from the kernels' durations."""
+    """Returns the ``STATISTICS`` columns of each group, computed from the durations of its kernels."""
     calls, total = groups.count(), groups.sum(dur)
     p50, p99 = groups.percentiles(dur, 0.5, 0.99)
     data = {
@@ -58,7 +58,7 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables of reported kernel properties; empty if none are reported."""
+    """Returns the tables of kernel properties that the profile reports. Empty if it reports none."""
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -78,7 +78,7 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def core_times(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by kind of device core; None if not reported.
+    """Returns the kernel time by kind of device core. None if the profile does not report the kind.
 
     If ``linked``, each slice links to the table by type and core.
     """

@@ -69,14 +69,10 @@ LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
 class Kernels(DeclaredView, entry=VIEW):
-    """Tables of kernels and copies."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (*params.chosen, params.get("communication"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         kernels = _counted(trace, selection.of(trace, EventKind.KERNEL), params)
         units = matrix_units(trace, kernels)
@@ -105,12 +101,11 @@ class Kernels(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """Returns the selected kernels. ``communication=0`` excludes collectives. Raises BadRequest."""
+    """Returns the selected kernels. The parameter ``communication=0`` excludes collectives. Raises BadRequest."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -125,9 +120,9 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Returns the mean weighted by duration; a missing value counts as 0.
+    """Returns the mean of each group, weighted by duration.
 
-    If no kernel has a value, all means are null.
+    A missing value counts as 0. If all values are missing, all means are null.
     """
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
@@ -219,7 +214,10 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Returns memcpys and memsets by name and recorded direction. The bandwidth uses only events with known bytes."""
+    """Returns memcpys and memsets, grouped by name and recorded direction.
+
+    The bandwidth is computed only from events with a known size.
+    """
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)

@@ -30,9 +30,10 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "`launch_answer` (Notices), `launch_summary` (Figures), `api_times`, `queue_times`, "
-            "`launch_latencies` (Series, histograms; absent without launches, the last one also without "
-            "launches on an empty queue), `summary` (Figures), `longest_call` and `longest_caller` (Figures: "
-            "the first row and its main caller; absent without calls), `runtime_calls` (Table)."
+            "`launch_latencies` (Series, histograms; absent without launches; `launch_latencies` is also "
+            "absent without launches on an empty queue), `summary` (Figures), `longest_call` and "
+            "`longest_caller` (Figures: the first row and its main caller; absent without calls), "
+            "`runtime_calls` (Table)."
         ),
         tables=(
             "`runtime_calls`, `runtime_calls_by_caller`, `launch_operators`, `launch_kernels`, `late_launches`, "

@@ -1,8 +1,8 @@
 """Repeated kernel sequences: candidates for fusion or CUDA graphs.
 
-Sequences of n kernels are built from frequent sequences of n - 1 kernels. The number of a sequence combines the
-numbers of two shorter sequences: the one without its last kernel and the one without its first. Each length
-therefore costs only as much as there are frequent sequences left.
+Sequences of n kernels are built from frequent sequences of n - 1 kernels. The id of a sequence combines the ids of
+two shorter sequences: the one without its last kernel and the one without its first. The cost of each length is
+therefore proportional to the number of frequent sequences that remain.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ Bool = npt.NDArray[np.bool_]
 # Maximum kernels per sequence, and minimum number of repeats.
 LONGEST, LEAST = 16, 5
 COMPARED, LISTED = 500, 200
-"""Maximum number of sequences to compare (longest gap time first), and to list."""
+"""Maximum number of sequences to compare (those with the longest gap time), and maximum number to list."""
 # Maximum number of searches. Each one uses the kernels that earlier ones left.
 ROUNDS = 4
 
 
-class Repeat(msgspec.Struct, frozen=True, eq=False):
-    """A kernel sequence and its repeats. They share no kernel with another listed sequence."""
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A kernel sequence and its repeats. Two listed sequences never share a kernel."""
 
     length: int
     first: Int64
@@ -46,11 +47,13 @@ class _Stream(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     symbol: Int64
     joined: Bool
-    """Whether the next kernel follows directly, without other work on the stream or a host wait in between."""
+    """Whether the next kernel follows directly: between the two, the stream has no other work and the host does not
+    wait.
+    """
     gaps: Int64
-    """Cumulative gap time before each kernel."""
+    """Sum of all gap times before each kernel."""
     busy: Int64
-    """Cumulative kernel time before each kernel, followed by the total."""
+    """Sum of all kernel times before each kernel. The last entry is the sum over all kernels."""
 
 
 class _Candidate(msgspec.Struct, frozen=True, eq=False):
@@ -111,9 +114,9 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
-    """Returns whether the host starts to wait for the device between adjacent kernels.
+    """Returns whether the host starts a wait for the device between each kernel and the next.
 
-    Compares the launches of both kernels, or their starts if a launch is not recorded.
+    The time between two kernels is taken from their launches, or from their starts if a launch is not recorded.
     """
     waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
     begins = np.sort(trace.start_ns[waits])
@@ -134,7 +137,7 @@ class _Frequent(msgspec.Struct, frozen=True, eq=False):
     good: Bool
     """Whether the occurrences of the sequence never overlap.
 
-    If they do, they repeat a shorter sequence. Pairs are always good.
+    If they overlap, they repeat a shorter sequence. Always True for sequences of two kernels.
     """
 
     @property
@@ -144,7 +147,10 @@ class _Frequent(msgspec.Struct, frozen=True, eq=False):
 
 
 def _candidates(stream: _Stream) -> list[_Candidate]:
-    """Returns the sequences to compare, sorted by gap time, kernel time and length, largest first, then by start."""
+    """Returns the sequences to compare.
+
+    They are sorted by gap time, kernel time and length (largest first), then by start.
+    """
     found: list[_Candidate] = []
     number = np.append(stream.symbol, MISSING)
     shorter: _Frequent | None = None
@@ -164,7 +170,10 @@ def _candidates(stream: _Stream) -> list[_Candidate]:
 
 
 def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
-    """Returns the frequent sequences with one more kernel, built from pairs of overlapping shorter ones."""
+    """Returns the frequent sequences that have one more kernel.
+
+    They are built from pairs of overlapping shorter sequences.
+    """
     at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
     of, count = number_groups(number[at] * (len(stream.row) + 1) + number[at + 1])
     often = np.bincount(of, minlength=count) >= LEAST
@@ -178,7 +187,7 @@ def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
 
 
 def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
-    """Returns the sequences that are not part of an equally frequent longer sequence."""
+    """Returns the sequences that are not part of a longer, equally frequent sequence."""
     wanted = some.good.copy()
     if longer is not None:
         for shift in (0, 1):
@@ -198,7 +207,10 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
 
 
 def _without_overlaps(some: _Frequent) -> Bool:
-    """Returns the occurrences that do not overlap an earlier one. Only pairs of equal kernels can overlap."""
+    """Returns the occurrences that overlap no earlier occurrence.
+
+    Only sequences of two equal kernels can overlap themselves.
+    """
     of, at = some.of, some.at
     if some.length > 2 or not len(at):
         return np.ones(len(at), np.bool_)

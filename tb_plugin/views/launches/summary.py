@@ -1,4 +1,4 @@
-"""Launches: figures, facts, histograms and the answer."""
+"""Key numbers, histograms and summary sentence of the Launches view."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", 
 
 
 def totals(launches: Launched) -> Facts:
-    """Returns totals and percentiles of the launches by metric key. Percentiles are None without launches."""
+    """Returns totals and percentiles of the launches, by metric key. Percentiles are None if there are no launches."""
     latency = launches.latency_ns[~launches.is_queued]
     return {
         "launches": len(launches.row),
@@ -58,7 +58,7 @@ def _percentiles(key: str, values: Int64) -> Facts:
 
 
 def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts:
-    """Returns the facts about launches and about the queue of each device."""
+    """Returns the numbers about launches and about the launch queue of each device, for use in reports."""
     facts = {fact: all_of[key] for fact, key in _FACTS.items()}
     for each in depths:
         device = trace.devices[each.device].id if each.device >= 0 else ""
@@ -73,7 +73,7 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
 
 
 def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns answer, figures and histograms; empty without launches.
+    """Returns summary sentence, key numbers and histograms. Empty if there are no launches.
 
     ``todo`` is the advice for unrecorded work.
     """

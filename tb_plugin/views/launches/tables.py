@@ -32,7 +32,7 @@ _EVENT = Metric("event", "Event", "count", "Timeline number of the first kernel.
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches grouped by the name of the launched work."""
+    """Returns the launches, grouped by the name of the work that they launch."""
     groups = group(trace.name[launches.row])
     name = trace.strings.take(trace.name[launches.row[groups.first]])
     readable = pa.array(readable_names(name.to_pylist()), pa.large_string())
@@ -41,7 +41,7 @@ def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
 
 
 def by_operator(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches grouped by the operator that launched the work."""
+    """Returns the launches, grouped by the operator that contains them."""
     names = np.append(trace.name, MISSING)[trace.operator[launches.row]].astype(np.int64)
     groups = group(names)
     operator = pc.fill_null(trace.strings.take(names[groups.first]), NO_OPERATOR)
@@ -91,7 +91,7 @@ def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
 
 
 def late_launches(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns unusually late launches on an empty queue, longest latency first."""
+    """Returns unusually late launches on an empty queue. The longest latency comes first."""
     at = np.flatnonzero(launches.is_outlier)
     outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
     operator = np.append(trace.name, MISSING)[trace.operator[outliers.row]].astype(np.int64)
@@ -133,7 +133,7 @@ def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
 
 
 def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
-    """Returns the repeated sequences of the selected kernels, longest gap time first."""
+    """Returns the repeated sequences of the selected kernels. The longest gap time comes first."""
     found = repeated_sequences(trace, chosen)
     first = np.array([each.first[0] for each in found], np.int64)
     last = np.array([each.rows[-1] for each in found], np.int64)

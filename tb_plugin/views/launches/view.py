@@ -64,8 +64,9 @@ TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")
 CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
-class _Chosen(msgspec.Struct, frozen=True, eq=False):
-    """Selected runtime calls, sorted by time. Values are as in ``RuntimeCalls``."""
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Selected runtime calls, sorted by time. Columns are as in ``RuntimeCalls``."""
 
     row: Int64
     spans: Spans
@@ -75,18 +76,14 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
     launched: Int64
     bytes: Int64
     keys: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]]
-    """Grouping columns by name: indices into texts (-1 = none), and these texts."""
+    """Columns for grouping, by name. Each has an index per call (-1 = none) and the texts that the indices refer to."""
 
 
 class Launches(DeclaredView, entry=VIEW):
-    """Tables of launches, and of runtime and driver calls."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables and their sums. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         calls = _chosen(trace, selection.rows)
         frames = {
@@ -112,7 +109,6 @@ class Launches(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

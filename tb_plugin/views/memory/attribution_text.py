@@ -14,7 +14,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def operator_and_place(scene: Scene, event: int) -> list[Figure]:
-    """Returns the operator, module and Python line of an event; unknown ones are omitted."""
+    """Returns the operator, module and Python line of an event. Unknown ones are omitted."""
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
     texts = {
@@ -26,12 +26,12 @@ def operator_and_place(scene: Scene, event: int) -> list[Figure]:
 
 
 def sentence_of(who: list[Figure]) -> str:
-    """Returns the end of a sentence with placeholders for these figures."""
+    """Returns the end of a sentence, with a placeholder for each of these values: operator, module and Python line."""
     words = {"name": "{name}", "module": " in {module}", "allocation_frame": ", line {allocation_frame}"}
     return "".join(words[figure.metric.key] for figure in who)
 
 
 def filter_of(who: list[Figure]) -> str:
-    """Returns a table filter for the Python line, or for the operator if the line is unknown."""
+    """Returns a table filter for the Python line. If the line is unknown, filters by operator."""
     figure = who[-1] if who[-1].metric.key == "allocation_frame" else who[0]
     return f"{figure.metric.key}:{figure.value}"

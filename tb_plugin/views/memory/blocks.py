@@ -33,7 +33,7 @@ RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
-    """Returns all blocks of the devices, largest first. The extra column ``paired`` is not shown."""
+    """Returns all blocks of the devices, largest first. Users do not see the extra column ``paired``."""
     found = [
         _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
     ]
@@ -47,7 +47,7 @@ def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Se
 
 
 def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
-    """Returns the blocks of ``every_block`` that these devices allocated or released in the window."""
+    """Returns the rows of ``blocks`` (from ``every_block``) that these devices allocated or released in the window."""
     has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
     begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))
     begins, ends = has_allocation & window.holds(begin), has_release & window.holds(end)
@@ -146,7 +146,7 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
 
 
 def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
-    """Returns sizes with the sign that the profile records; null if it records none."""
+    """Returns the sizes with the sign that the profile records. Null if the profile records no size."""
     older = of.begin == MISSING
     if not len(trace.reported_memory.name) or not older.any():
         return pa.nulls(len(of.bytes), pa.int64())
@@ -154,9 +154,9 @@ def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
 
 
 def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:
-    """Returns whether each block was live at the end of the step that allocated it.
+    """Returns whether each block was still live at the end of the step that allocated it.
 
-    ``released_ns`` is -1 for blocks without a recorded release. ``step`` is the index of the step.
+    ``step`` is the index of that step. ``released_ns`` is -1 for blocks without a recorded release.
     """
     lasts: Bool = (released_ns == MISSING) | (released_ns >= np.append(trace.steps.host_end_ns, 0)[step])
     return lasts
@@ -168,5 +168,4 @@ def _valid(values: pa.ChunkedArray) -> Bool:
 
 
 def _take(values: Int64, position: Int64) -> Int64:
-    """Returns the values at these indices; -1 for index -1."""
     return np.append(values, MISSING)[position]

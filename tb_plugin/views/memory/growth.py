@@ -36,18 +36,21 @@ SURE_STEADY = 0.9
 LEAK = Check(
     "memory_growth",
     detects="Every step leaves unreleased blocks from one operator, module and line.",
-    threshold="At least 64 KiB per step (`growth_bytes`, `growth_blocks`). The smallest step leaves at least "
-    "half of the largest.",
+    threshold=(
+        "At least 64 KiB per step (`growth_bytes`, `growth_blocks`). The step with the least growth "
+        "leaves at least half as much as the step with the most."
+    ),
     severity="Low if `growth_confidence` is low, else medium.",
     notes=f"""
         `growth_steps` steps are compared. The last step is excluded, because it may still need its blocks. From
         {SURE_STEPS} steps on, the first step is also excluded, because it allocates lasting memory. At least {MIN_STEPS}
         steps are needed.
 
-        Blocks that replace older memory, as in a queue, are not growth. There are two signs of this. First, half as
-        many bytes from before the trace were released, and allocated memory grew by less than half. Second, a similar
-        block outlived its step and was released after at least the age of the oldest remaining block. A queue that is
-        longer than the trace still looks like a leak.
+        Blocks that replace older memory, as in a queue, are not growth. There are two signs of replacement. First,
+        blocks from before the trace were released, with at least half as many bytes as remain. In this case, allocated
+        memory must also have grown by less than half of the remaining bytes. Second, a similar block outlived its step
+        and was released at an age that no remaining block has reached. A queue that is longer than the trace still
+        looks like a leak.
 
         The finding names the operator, module and line that grow most (`owner_growth_bytes`). `growth_confidence` is
         high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest. It is medium from
@@ -57,7 +60,10 @@ LEAK = Check(
 CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
-    threshold="One operator, module and line retains blocks of the first and two later steps, and more than it releases.",
+    threshold=(
+        "One operator, module and line retains blocks of the first step and of two later steps. It "
+        "retains more blocks than it releases."
+    ),
     severity="Low.",
     notes="A cache is measured like `memory_growth`, but is not a leak. `cache_bytes` is its size when the last step starts.",
 )
@@ -74,36 +80,37 @@ class _Remaining(msgspec.Struct, frozen=True, eq=False):
     blocks: Int64
     bytes: Int64
     lasted: Int64
-    """Age of the oldest of these blocks, in steps."""
+    """Age in steps of the oldest of these blocks."""
     life: Int64
-    """Longest life in steps of a released block that outlived its step, one value per owner; 0 = none."""
+    """For each owner, the longest life in steps of a released block that outlived its step; 0 = none."""
     gone: Int64
-    """Number of released blocks, one value per owner."""
+    """Number of released blocks of each owner."""
     steps: int
     grew: int
     """Growth of all allocated memory over the compared steps, in bytes."""
     replaced: int
-    """Bytes allocated before the trace and released in the compared steps."""
+    """Bytes that were allocated before the trace and released in the compared steps."""
 
     @property
     def first(self) -> int:
         return _first(self.steps)
 
     def by_owner(self, values: Int64, some: Bool) -> Int64:
-        """Returns the sum of ``values`` over the selected rows, one value per owner."""
+        """Returns, for each owner, the sum of ``values`` over the selected rows."""
         return sum_by(self.owner[some], values[some], len(self.gone))
 
 
 def _first(steps: int) -> int:
     """Returns the first step to compare.
 
-    The first of three or more steps is skipped: it also allocates lasting memory.
+    If there are at least three, it is the second one: the first step also allocates memory that lasts for the whole
+    run.
     """
     return 1 if steps >= MIN_STEPS else 0
 
 
 def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
-    """Returns the findings on leaks and caches; none if there are too few steps."""
+    """Returns the findings on leaks and caches. Empty if there are too few steps."""
     steps = _whole_steps(scene)
     if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_recorded:
         return []
@@ -114,7 +121,10 @@ def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
 
 
 def _whole_steps(scene: Scene) -> Int64:
-    """Returns the indices of the recorded steps that are completely in the window; none if they are not adjacent."""
+    """Returns the indices of the recorded steps that lie completely in the window.
+
+    Empty if these steps are not adjacent.
+    """
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)
@@ -164,7 +174,8 @@ def _leaks(kept: _Remaining) -> Bool:
 def _caches(kept: _Remaining) -> Bool:
     """Returns which owners fill a cache.
 
-    They retain blocks of the first step and of two later ones, and retain more blocks than they release.
+    Such an owner retains blocks of the first step and of at least two later steps, and retains more blocks than it
+    releases.
     """
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0
@@ -175,7 +186,7 @@ def _caches(kept: _Remaining) -> Bool:
 
 
 def _growing_owners(kept: _Remaining, owners: Bool) -> Bool:
-    """Returns which of these owners add to allocated memory, instead of replacing older blocks."""
+    """Returns which of these owners increase allocated memory. The other owners only replace older blocks."""
     later = kept.step >= kept.first
     size = kept.by_owner(kept.bytes, later)
     oldest = np.zeros(len(kept.life), np.int64)
@@ -239,7 +250,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Remaining, owne
 
 
 def confidence_of(by_step: Int64) -> str:
-    """Returns how likely the growth in bytes per step is a leak: high, medium or low."""
+    """Returns how likely it is that the growth per step, given in bytes, is a leak: high, medium or low."""
     if len(by_step) >= SURE_STEPS and by_step.min() >= SURE_STEADY * by_step.max():
         return "high"
     return "medium" if len(by_step) >= MIN_STEPS else "low"

@@ -1,4 +1,4 @@
-"""Live memory at a moment, by operator and origin."""
+"""Live memory at a given time, by operator and origin."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _LIVE = pa.schema(
 )  # fmt: skip
 
 
-class Live(msgspec.Struct, frozen=True, eq=False):
-    """Live bytes of a device after one event, by operator and origin. The rows add up to ``total``."""
+@dataclass(frozen=True, eq=False)
+class Live:
+    """Live bytes of a device after one event, by operator and origin. The bytes of all rows add up to ``total``."""
 
     table: pa.Table
     total: int
 
 
 def live_at(scene: Scene, device: Device, at: int) -> Live:
-    """Returns the live blocks after event ``at``, and the memory that was allocated before the trace."""
+    """Returns the blocks that are live after event ``at``, and the memory that was allocated before the trace."""
     total = device.level(at)
     blocks = device.blocks
     alive = np.flatnonzero(blocks.live_at(at))
@@ -69,7 +70,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 
 def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
-    """Returns the table of live memory. ``when`` names the moment."""
+    """Returns the table of live memory. ``when`` is the text for the time."""
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
     table = pa.concat_tables(
         [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]

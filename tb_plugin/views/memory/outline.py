@@ -15,11 +15,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Outline(msgspec.Struct, frozen=True, eq=False):
-    """Times to draw.
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """Times to draw, and the event whose value is drawn at each.
 
-    ``at`` is the event whose value is drawn (-1: the value before the first event). Values are unknown where
-    ``recorded`` is False.
+    ``at`` is -1 for the value before the first event. Where ``recorded`` is False, values are unknown.
     """
 
     time_ns: Int64
@@ -28,7 +28,8 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
-    """Returns the times to draw: those of the events in ``kept``, and start and end of each part of the window.
+    """Returns the times to draw: the times of the events in ``kept``, and the start and end of each part of the
+    window.
 
     Between selected steps that are not adjacent, values are unknown.
     """
@@ -54,7 +55,7 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
-    """Returns the values for JSON; null if not ``known``."""
+    """Returns the values for JSON. A value that is not ``known`` becomes null."""
     objects = values.astype(object)
     objects[~known] = None
     found: list[int | float | None] = objects.tolist()
@@ -62,8 +63,9 @@ def values_of(values: Int64, known: Bool) -> list[int | float | None]:
 
 
 def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
-    """Returns the indices to draw: the first, last, lowest and highest value of each curve in each of ``width``
-    columns.
+    """Returns the indices to draw.
+
+    For each curve and each of ``width`` columns, these are the first, last, lowest and highest value.
     """
     if len(time_ns) <= 4 * width:
         return np.arange(len(time_ns))

@@ -34,8 +34,9 @@ from tb_plugin.views.memory.total_curves import (
 WIDTH = 800
 
 
-class ReportedTotals(msgspec.Struct, frozen=True, eq=False):
-    """Facts, payloads and tables of reported totals."""
+@dataclass(frozen=True, eq=False)
+class ReportedTotals:
+    """Numbers, payloads and tables of the totals that the profiler reports."""
 
     facts: Mapping[str, Number] = msgspec.field(default_factory=dict)
     payloads: Mapping[str, Payload] = msgspec.field(default_factory=dict)
@@ -48,7 +49,10 @@ def reported_devices(trace: TraceTable) -> set[str]:
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of all devices or of the requested one, and the curves of one device. Raises BadRequest."""
+    """Returns the totals of the requested device, or of all devices if none is requested.
+
+    Curves are for one device. Raises BadRequest.
+    """
     totals = _totals_of_device(totals_of(trace), params.get("device"))
     components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
@@ -69,7 +73,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns notices on profiles that report the operator of each allocation; none for other profiles."""
+    """Returns notices on profiles that report the operator of each allocation. Empty for other profiles."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []
@@ -116,7 +120,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns the notice that no blocks are recorded, and how to record them."""
+    """Returns a notice that the trace records no blocks, with advice on how to record them."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -131,9 +135,10 @@ def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """Returns the time span of component totals: the requested part, or all of them.
+    """Returns the requested time range.
 
-    A sampler may start before all other events.
+    By default, it lasts from the first to the last total of the components, because a sampler may start before all
+    other events.
     """
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window

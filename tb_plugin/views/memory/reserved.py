@@ -1,4 +1,4 @@
-"""Findings about reserved memory: unused share and oscillation."""
+"""Findings about reserved memory that is unused, or that shrinks and grows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ CHECK = Check(
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
-    """Returns the peak of reserved memory, and the bytes that stayed unallocated while it lasted; None if unknown."""
+    """Returns the peak of reserved memory, and the bytes that were not allocated at any time during the peak.
+
+    None if unknown.
+    """
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0 or not device.has_totals:
         return None
@@ -65,10 +68,10 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 class _Growth(msgspec.Struct, frozen=True):
     times: int
     beside_free: int
-    """Number of times that reserved memory grew although enough bytes were free."""
+    """Number of times that reserved memory grew although enough reserved bytes were free."""
     beside_free_bytes: int
     last: int
-    """Index of the event that led to the peak; -1 = none in the window."""
+    """Index of the event that led to the peak; -1 if the window contains no such event."""
 
 
 def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
@@ -84,7 +87,7 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns the finding on unused reserved memory and its cause; None if it is insignificant."""
+    """Returns the finding on unused reserved memory and its cause. None if the unused memory is insignificant."""
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -156,7 +159,9 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of allocated bytes in block sizes that do not occur in every step."""
+    """Returns the share of allocated bytes that are in blocks of varying sizes: sizes that do not occur in every
+    step.
+    """
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:
@@ -168,9 +173,9 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the finding on reserved memory that shrinks and grows again; None if there is none.
+    """Returns the finding on reserved memory that shrinks and grows again. None if this does not happen.
 
-    The finding names the operator with the largest request after a drop.
+    The finding contains the operator with the largest request after reserved memory shrank.
     """
     swings = swings_of(device, scene.window)
     if swings is None:

@@ -39,7 +39,8 @@ MIN_CALLS = 3
 
 @cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns, for each row, the row itself or the innermost enclosing operator that has an input shape; -1 = none.
+    """Returns, for each row, the nearest operator that has an input shape: the row itself or an enclosing operator.
+    -1 = none.
 
     Shapes of scalars are skipped.
     """
@@ -58,22 +59,24 @@ class Varying(msgspec.Struct, frozen=True, eq=False):
     name: Int32
     """String id of the operator."""
     varies: Bool
-    """Whether every step has the operator, but not every step has the shape."""
+    """Whether the operator runs in every step, but not in every step with this shape."""
     allocations: Int64
     bytes: Int64
     calls: Int64
-    """Driver calls that allocate memory, in operators of this name and shape."""
+    """Number of driver calls that allocate memory inside operators of this name and shape."""
     calls_ns: Int64
     every_call_ns: int
-    """Time of all driver calls that allocate memory in these steps, in nanoseconds."""
+    """Time in nanoseconds of all driver calls that allocate memory in these steps."""
     steps: int
 
 
 def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
-    """Returns the shapes in the whole steps in ``times``; None if the trace has no shapes or too few steps.
+    """Returns the input shapes in the complete steps in ``times``. None if the trace has no shapes or too few
+    steps.
 
-    The first of three or more steps is skipped: it also allocates lasting memory. Driver calls do not name their
-    device, so they count only if the trace has one device (``is_only_device``).
+    If there are at least three steps, the first is skipped: it also allocates memory that lasts for the whole run.
+    A driver call does not record its device, so driver calls are used only if the trace has a single device
+    (``is_only_device``).
     """
     trace = scene.trace
     if not trace.steps.recorded or not (trace.operators.shapes != MISSING).any():
@@ -124,7 +127,7 @@ _SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "va
 
 
 def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
-    """Returns one row per operator whose shapes change between steps."""
+    """Returns one row per operator whose input shapes change between steps."""
     schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
     found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
     order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
@@ -168,7 +171,7 @@ CHECK = Check(
 
 
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
-    """Returns the finding that changing shapes cause driver calls; None if they do not."""
+    """Returns the finding that changing input shapes cause driver calls. None if they cause none."""
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())

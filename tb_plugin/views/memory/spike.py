@@ -42,7 +42,7 @@ CHECK = Check(
 
 
 def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
-    """Returns the finding on the block that causes the peak; None if no single block does."""
+    """Returns the finding on the block that causes the peak. None if no single block causes it."""
     blocks = device.blocks
     if not device.has_totals or peak.from_before or peak.value <= 0:
         return None
@@ -84,7 +84,7 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
 
 
 def _step_ns(scene: Scene) -> float:
-    """Returns the mean step time in nanoseconds. Without steps, returns the length of the recording."""
+    """Returns the mean step time in nanoseconds. If there are no steps, returns the length of the recording."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded or not len(steps.host_start_ns):
         return float(window.end_ns - window.start_ns)
@@ -92,7 +92,11 @@ def _step_ns(scene: Scene) -> float:
 
 
 def _rest(scene: Scene, device: Device, peak: Peak, block: int) -> int:
-    """Returns the peak without this block and without blocks of the same size, operator, module and line."""
+    """Returns the peak that memory would reach without this block and similar blocks.
+
+    Similar blocks have the same size, operator, module and line. If several of them are live at the peak, returns
+    the peak unchanged.
+    """
     blocks, trace = device.blocks, scene.trace
     same = np.flatnonzero((blocks.bytes == blocks.bytes[block]) & (blocks.allocation != MISSING) & blocks.paired)
     event = device.record[blocks.allocation[same]]

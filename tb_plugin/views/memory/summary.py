@@ -1,4 +1,4 @@
-"""Figures, bars and notices of a device."""
+"""Key numbers, bars and notices of a device."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _NO_OWNER = {
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns the operator whose allocation led to the peak, with its top-level operator, and its module ("" =
-    none).
+    """Returns two texts about the allocation that led to the peak.
+
+    The first has its operator and the top-level operator. The second has its module; "" if there is none.
     """
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
@@ -43,7 +44,9 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
-    """Returns the number of allocations in the window, and the bytes of those that were never released."""
+    """Returns the number of allocations in the window, and the total bytes of the allocations that were never
+    released.
+    """
     inside = window.holds(device.time_ns)
     blocks = device.blocks
     kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
@@ -52,7 +55,7 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the facts of the device for reports."""
+    """Returns the numbers about the device, for use in reports."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -71,7 +74,7 @@ def lacks_events(device: Device) -> bool:
 
 
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
-    """Returns the headline figures of a device."""
+    """Returns the key numbers about a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     if lacks_events(device):
         whose = "machine" if device.is_host else "device"
@@ -108,9 +111,9 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns live memory by operator and top-level operator; if known, also by module, Python line and phase.
+    """Returns bars of live memory by operator and by top-level operator.
 
-    The parts of each bar add up to the total.
+    If known, also by module, Python line and phase. The parts of each bar add up to the total.
     """
     outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
@@ -153,7 +156,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
-    """Returns the number of blocks in each state, for a filter."""
+    """Returns the number of blocks in each state. Users filter the table of blocks with it."""
     states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
     counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
     about = METRICS["block_state"].definition
@@ -170,7 +173,7 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns the peak of each device, for the device picker."""
+    """Returns the devices that users can choose, each with its peak."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
@@ -181,7 +184,7 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 
 
 def driver_figures(calls: DriverCalls) -> Figures:
-    """Returns number and time of the allocator's driver calls."""
+    """Returns the number and total time of the allocator's driver calls."""
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
@@ -190,7 +193,7 @@ def driver_figures(calls: DriverCalls) -> Figures:
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
-    """Returns notices about data missing from the trace or the window."""
+    """Returns notices about data that is missing from the trace or the window."""
     notices = []
     start = trace.steps.host_start_ns
     skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())

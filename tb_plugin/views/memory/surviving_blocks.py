@@ -30,7 +30,7 @@ class StepBlocks(msgspec.Struct, frozen=True, eq=False):
     """
 
     block: Int64
-    """Index of each block among the device's blocks."""
+    """Index of each block in the list of the device's blocks."""
     event: Int64
     """Index of the allocation among all memory events of the trace."""
     step: Int32
@@ -38,7 +38,7 @@ class StepBlocks(msgspec.Struct, frozen=True, eq=False):
     outlives: Bool
     stays: Bool
     lasted: Int64
-    """Number of steps that started before the release, or before the end of the trace."""
+    """Number of steps that started before the block's release, or before the end of the trace."""
     owner: Groups
     """Blocks grouped by operator, module and Python line."""
 
@@ -73,7 +73,7 @@ _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
 def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
-    """Returns one row per step and owner, for blocks that outlive their step."""
+    """Returns one row per step and owner, with the blocks that outlive their step."""
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),

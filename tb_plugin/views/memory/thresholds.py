@@ -15,11 +15,11 @@ NEAR = 0.8
 
 
 def least_bytes(trace: TraceTable, device: Device) -> int:
-    """Returns the minimum number of bytes that is significant on the device."""
+    """Returns the number of bytes from which memory is significant on the device."""
     return max(MIN_BYTES, int(MIN_MEMORY_SHARE * (memory_of(trace, device) or 0)))
 
 
 def severity_near(trace: TraceTable, device: Device, most: int) -> Severity:
-    """Returns medium if ``most`` is near the memory size of the device, otherwise low."""
+    """Returns medium if ``most`` bytes are close to the device's memory size, otherwise low."""
     memory = memory_of(trace, device)
     return "medium" if memory and most >= NEAR * memory else "low"

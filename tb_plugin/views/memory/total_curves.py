@@ -1,4 +1,4 @@
-"""Curves and peaks of reported totals by allocator and component."""
+"""Curves and peaks of reported totals, by allocator and by component."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
     """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window and the time when it is first reached; None if nothing is reported."""
+        """Returns the maximum in a window and the first time at which it is reached.
+
+        Both are None if nothing is reported.
+        """
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -60,13 +63,13 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each allocator, sorted by device, then largest reserved total first."""
+    """Returns the totals of each allocator, sorted by device. Per device, the largest reserved total comes first."""
     return tuple(_totals(trace, trace.totals))
 
 
 @cached_by_argument
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each software component, by device."""
+    """Returns the totals of each software component, sorted by device."""
     return tuple(_totals(trace, trace.components))
 
 
@@ -117,9 +120,9 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
 
 
 def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
-    """Returns one row per device and component, with its peak and the time of the peak.
+    """Returns one row per device and component, with the component's peak and the time of the peak.
 
-    ``zeros`` includes components that never used memory.
+    Components that never used memory are included only if ``zeros``.
     """
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
@@ -149,7 +152,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the number of components, of those that used no memory, and of those that only released memory."""
+    """Returns three numbers of components: all, those that used no memory, and those that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
@@ -166,7 +169,7 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the facts about the peaks of allocators."""
+    """Returns the peaks of allocators, for use in reports."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -175,7 +178,7 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the facts about the peaks of components that used memory."""
+    """Returns the peaks of components that used memory, for use in reports."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -185,7 +188,7 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the peak of each allocator, for the allocator picker."""
+    """Returns the allocators that users can choose, each with its peak."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -209,9 +212,9 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of the ``chosen`` allocator and their times.
+    """Returns the peaks of the allocator ``chosen``, and their times.
 
-    Without one, returns the reserved peak of each allocator.
+    If it is empty, returns the reserved peak of each allocator.
     """
     device = every[0].device if every else ""
     if not chosen:
@@ -228,9 +231,10 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of the ``chosen`` allocator. Without one, returns the reserved bytes of each allocator.
+    """Returns the curves of the allocator ``chosen``. If it is empty, returns the reserved bytes of each allocator.
 
-    Downsampling keeps the extremes of every pixel column. Raises BadRequest for an unknown allocator.
+    Downsampling keeps the lowest and highest value in every pixel column. Raises BadRequest for an unknown
+    allocator.
     """
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:
@@ -265,7 +269,9 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
 
 
 def _latest(mine: int, owner: Int64, place: Int64, values: Int64) -> Int64:
-    """Returns the last value of allocator ``mine`` after each of the merged rows; -1 before its first value."""
+    """Returns the latest value of allocator ``mine`` after each row of the merged table; -1 before the allocator's
+    first value.
+    """
     at = np.where((owner == mine) & (values[np.where(owner == mine, place, 0)] >= 0), np.arange(len(owner)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     return np.where(last < 0, MISSING, values[np.where(last < 0, 0, place[last])])

@@ -1,4 +1,4 @@
-"""Allocated and reserved bytes, owners, lifetimes and the peak."""
+"""Allocated and reserved memory, block lifetimes, and the peak by operator."""
 
 from __future__ import annotations
 
@@ -52,17 +52,10 @@ OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
 class Memory(DeclaredView, entry=VIEW):
-    """Memory of a device over time, by operator and by block."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the selected steps and the view's own parameters."""
         return (params.steps, *(params.get(key) for key in OWN))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tables of all devices or of the requested one, and curve and bars of one device.
-
-        Raises BadRequest.
-        """
         requested = tuple((key, params.get(key)) for key in _WINDOW)
         seen = _prepare(trace, Params(steps=params.steps, extra=requested))
         scene, every, devices = seen.scene, seen.every, seen.devices
@@ -106,7 +99,6 @@ class Memory(DeclaredView, entry=VIEW):
         return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of one device (by default the first), or one of its tables."""
         first = parts[0].payloads.get("summary")
         if params.table is None and isinstance(first, Figures):
             # Curve and table of a page are about the same device.
@@ -121,8 +113,9 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
     return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~has_own_curve)
 
 
-class _Prepared(msgspec.Struct, frozen=True, eq=False):
-    """Results that do not depend on the selected moment."""
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Results that do not depend on the time that the user selects."""
 
     coverage: CoverageInfo
     scene: Scene
@@ -144,7 +137,10 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for ``params``, which may only contain the steps and ``_WINDOW``. Raises BadRequest."""
+    """Returns the results for ``params``, which may only contain steps and the parameters in ``_WINDOW``.
+
+    Raises BadRequest.
+    """
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -187,7 +183,8 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window. Downsampling keeps the extremes of every pixel column.
+    """Returns allocated and reserved bytes over the window. Downsampling keeps the lowest and highest value in
+    every pixel column.
 
     Between selected steps that are not adjacent, values are null.
     """

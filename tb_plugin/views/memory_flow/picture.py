@@ -25,8 +25,9 @@ SCREEN_CELLS = (1600, 500)
 GRID_CELLS = (400, 200)
 
 
-class Part(msgspec.Struct, frozen=True, dict=True, weakref=True):
-    """A range of times and addresses; both ends are included."""
+@dataclass(frozen=True)
+class Part:
+    """A range of times and a range of addresses. Both ends of each range are included."""
 
     start_ns: int
     end_ns: int
@@ -35,7 +36,7 @@ class Part(msgspec.Struct, frozen=True, dict=True, weakref=True):
 
 
 def part_of(flow: MemoryFlow, params: Params) -> Part:
-    """Returns the requested part, by default everything. Raises BadRequest."""
+    """Returns the requested time and address range, by default everything. Raises BadRequest."""
     start, end = _within(params, ("start_ns", "end_ns"), flow.first_ns, flow.last_ns)
     low, high = _within(params, ("low", "high"), 0, flow.extent_bytes)
     return Part(start, end, low, high)
@@ -51,7 +52,10 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles in a part. If there are too many, only the largest are listed; a grid marks the others."""
+    """Returns the rectangles in a part.
+
+    If there are too many, only the largest are listed, and a grid shows where the others are.
+    """
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
@@ -103,7 +107,10 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
 
 
 def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns the grid cells that contain tensors, as vertical runs: column, first row, and last row plus 1."""
+    """Returns the grid cells that contain tensors.
+
+    Vertically adjacent cells form one run: its column, first row, and last row plus 1.
+    """
     if not len(rows):
         return rows, rows, rows
     offset = flow.offset[rows]
@@ -132,7 +139,7 @@ def _listed(flow: MemoryFlow, ids: npt.NDArray[np.int32]) -> tuple[list[str], In
 
 
 def curve_of(flow: MemoryFlow, part: Part, width: int = WIDTH) -> Series:
-    """Returns the bytes in use over the time range, at screen resolution."""
+    """Returns the bytes in use over the time range, downsampled to ``width`` pixel columns."""
     levels = levels_of(flow)
     first, end = levels.at(part.start_ns), levels.at(part.end_ns)
     times = np.clip(levels.time_ns[max(first, 0) : end + 1], part.start_ns, None)

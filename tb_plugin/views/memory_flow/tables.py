@@ -50,7 +50,8 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes in use for each of ``count`` groups. Shared bytes count once per group.
+    """Returns the bytes in use for each of ``count`` groups of tensors. Bytes shared by tensors of a group are
+    summed once in that group.
 
     ``of`` is the group of each row.
     """
@@ -59,12 +60,12 @@ def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
 
 @cached_by_argument
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
-    """Returns all tensors. The table does not depend on the selected part."""
+    """Returns all tensors, regardless of the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
-    """Returns one row per producer, with the bytes of its tensors in ``alive``."""
+    """Returns one row per producer. It has the bytes of the producer's tensors that are in ``alive``."""
     origins = origins_of(flow)
     count = len(origins.producers)
     then = used_by(flow, alive, origins.producer[alive], count)

@@ -17,8 +17,9 @@ NO_NAME = "(no name)"
 _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 
-class Origins(msgspec.Struct, frozen=True, eq=False):
-    """Producers and operators of tensors. ``producer`` and ``operator`` have the index of the text, one per tensor."""
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Producers and operators of tensors. For each tensor, ``producer`` and ``operator`` are indices into the texts."""
 
     producers: list[str]
     producer: Int64
@@ -28,7 +29,7 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def origins_of(flow: MemoryFlow) -> Origins:
-    """Returns producers and operators of all tensors. The texts are sorted by bytes times lifetime, largest first."""
+    """Returns producers and operators of all tensors. Texts are sorted by bytes times lifetime, in descending order."""
     used = np.unique(flow.name)
     producers = [_NUMBERS.sub("", flow.strings[i]) or NO_NAME for i in used.tolist()]
     operators = [text.rpartition(".")[2] for text in producers]

@@ -29,14 +29,10 @@ OWN = ("start_ns", "end_ns", "low", "high", "at_ns", "width")
 
 
 class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
-    """A map of tensors over addresses and time."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: part, moment and width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, flow: MemoryFlow, params: Params) -> Part:
-        """Returns picture, curve, figures and tables. Raises BadRequest."""
         part = part_of(flow, params)
         levels = levels_of(flow)
         peak_ns = int(levels.time_ns[levels.peak]) if levels.peak != MISSING else 0
@@ -94,7 +90,6 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

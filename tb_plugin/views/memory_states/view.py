@@ -1,4 +1,4 @@
-"""Memory of parameters, gradients and optimizer state of a rank."""
+"""Memory of a rank's parameters, gradients and optimizer state."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """Training states on the accelerator with the most allocator events; without one, on the host."""
+    """Memory by training state, for the accelerator with the most allocator events.
+
+    If there is no accelerator, for the host.
+    """
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the steps. They do not filter blocks."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each training state by size; none if their categories are unknown."""
+        """Returns the blocks of each training state by size. Empty if the categories of blocks are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 

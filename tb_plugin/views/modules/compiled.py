@@ -26,15 +26,16 @@ Int32 = npt.NDArray[np.int32]
 TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backward_host_total_ns")
 
 
-class Compiled(msgspec.Struct, frozen=True, eq=False):
-    """Selected calls of compiled regions, and their modules. All indices are -1 if there is none.
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Selected calls of compiled regions and the module calls that contain them. In all columns, -1 = none.
 
-    ``owner`` is the innermost module call enclosing each region call. ``wrapper`` is, for each call of a wrapped
-    module, the call of its wrapper.
+    ``owner`` is the innermost module call that encloses each region call. If a module call belongs to a wrapped
+    module, ``wrapper`` is the call of the wrapper.
     """
 
     calls: HostCalls
-    """Calls of compiled regions. Their keys are string ids of region names."""
+    """Calls of compiled regions. Their keys are the string ids of the region names."""
     code: Int32
     graph: Int32
     backward: Int32
@@ -67,7 +68,7 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
 def compiled_summary(
     trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups
 ) -> dict[str, list[str | None]]:
-    """Returns the columns ``compiled_code`` and ``regions`` for groups of module calls."""
+    """Returns the columns ``compiled_code`` and ``regions``, with one value per group of module calls."""
     if not compiled:
         return {}
     ran = np.flatnonzero(compiled.owner != MISSING)

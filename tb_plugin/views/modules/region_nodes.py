@@ -20,15 +20,19 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class RegionNodes(msgspec.Struct, frozen=True, eq=False):
-    """Tree nodes for compiled regions, below the modules that ran them.
+@dataclass(frozen=True, eq=False)
+class RegionNodes:
+    """Tree nodes of compiled regions. Each is below the module that ran the region.
 
     Times exclude nested modules, which have their own nodes.
     """
 
     name: Int64
     parent: Int64
-    """Node of a module, or of an earlier region. Region nodes are numbered after the module nodes."""
+    """Index of the parent node: a module node or an earlier region node.
+
+    Region nodes are numbered after all module nodes.
+    """
     first: Int64
     code: Int64
     """String id of the first Python call in the region; -1 = unknown."""
@@ -41,7 +45,10 @@ class RegionNodes(msgspec.Struct, frozen=True, eq=False):
 def region_nodes(
     trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
 ) -> RegionNodes:
-    """Returns the nodes of compiled regions inside module calls. ``nodes`` assigns each module call to its node."""
+    """Returns the nodes of compiled regions that ran inside module calls.
+
+    ``nodes`` has the node of each module call.
+    """
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):

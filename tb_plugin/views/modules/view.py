@@ -49,14 +49,10 @@ TIMES = (
 
 
 class Modules(DeclaredView, entry=VIEW):
-    """The module tree."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the module tree and the table of modules. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         rows = selection.of(trace, EventKind.MODULE)
         calls = host_calls(trace, selection, _called(trace, rows))
@@ -88,14 +84,13 @@ class Modules(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 
 def _called(trace: TraceTable, rows: Int64) -> Called:
-    """Returns the names and ids of modules, for calls in the trace and in captures.
+    """Returns the names and ids of modules for calls in the trace and in captures.
 
-    Captures from other traces have no ids. Their modules are matched with the trace's modules by name.
+    Captures from other traces have no module ids. Their modules are matched by name with the modules of this trace.
     """
     scopes = origins_of(trace).scopes
     number = np.full(len(trace) + 1, MISSING, np.int64)
@@ -137,7 +132,8 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
-    """Returns which calls repeat a forward call of their module in the backward pass, and new parents of all calls.
+    """Returns two columns for all calls: whether the backward pass repeats a forward call of the same module, and
+    the new parent.
 
     A repeated call without a parent is moved below the last earlier forward call of its module.
     """
@@ -159,9 +155,9 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
 
 
 def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Merges calls with the same module path into one node. Totals include nested calls.
+    """Merges calls with the same module path into one node. Times of a node include nested calls.
 
-    Compiled regions become child nodes and do not change the numbers of the module.
+    Compiled regions become child nodes. They do not change the times of the module.
     """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))

@@ -1,7 +1,7 @@
 """CPU and device time of operators by name, shapes and stack.
 
-All tables are based on the same calls (``operator_calls``). Device time without an operator is in the table
-``no_operator``.
+All tables are based on the same calls (``operator_calls``). The table ``no_operator`` has the device time that
+belongs to no operator.
 """
 
 from __future__ import annotations
@@ -81,20 +81,16 @@ class _Shown(msgspec.Struct, frozen=True):
     units: str
     """The vendor's name for matrix units; "" if there are none."""
     cores: str
-    """Name of device cores that the profiler counts separately; "" if there are none."""
+    """Name of the device cores that the profiler lists separately; "" if there are none."""
     runtime: bool
     replayed: bool
 
 
 class Operators(DeclaredView, entry=VIEW):
-    """Tables of operators."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         stated = reported_calls(trace)
         calls = operator_calls(trace, selection) if stated is None else stated
@@ -135,7 +131,6 @@ class Operators(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -161,7 +156,7 @@ def _by_shape(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
-    """Returns top-level calls by name. CPU and device time counts in exactly one row."""
+    """Returns top-level calls by name. Each nanosecond of CPU or device time is in exactly one row."""
     # Reported calls do not say which are top-level.
     roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
     groups = group(calls.name[roots])
@@ -188,9 +183,9 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _by_stack(calls: Calls, shown: _Shown) -> Frame:
-    """Returns calls with a known stack, by name, shapes and stack.
+    """Returns calls with a known stack, grouped by name, shapes and stack.
 
-    Totals skip calls nested in a call of the same name.
+    Totals exclude calls nested in a call of the same name.
     """
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
@@ -227,7 +222,7 @@ def _columns(*names: str, shown: _Shown) -> list[str]:
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
     """Returns the numeric columns.
 
-    ``counted`` marks calls that count in totals; ``chosen`` are the calls in ``groups``.
+    ``chosen`` marks the calls that are in ``groups``; ``counted`` marks the calls that totals include.
     """
     some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
@@ -264,7 +259,10 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Returns the number of graph replays with work of each group. ``grouped`` are the calls in ``groups``."""
+    """Returns, for each group, the number of graph replays with work of the group.
+
+    ``grouped`` selects the calls that are in ``groups``.
+    """
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.enclosed.count(of, len(groups))
@@ -330,9 +328,9 @@ def _left_out(calls: Calls) -> Figures:
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Returns charts of the self time of all operators and the total time of top-level ones.
+    """Returns charts of the self time of all operators, and of the total time of top-level operators.
 
-    Total times of nested operators would count twice.
+    The total time of a nested operator is already part of its parent's.
     """
     titles = {
         "device_self_ns": "Device self time",

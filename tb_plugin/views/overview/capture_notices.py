@@ -9,7 +9,7 @@ from tb_plugin.views.overview.metrics import METRICS
 
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
-    """Returns notices on graphs or nodes that the capture does not identify; empty without captures."""
+    """Returns notices on graphs or nodes that the capture does not identify. Empty if there are no captures."""
     return [*_partial(trace), *_refused(trace)]
 
 

@@ -1,4 +1,4 @@
-"""Software, hardware and profiler options recorded in the file."""
+"""Software, hardware and profiler options that the file records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN_ELSEWHERE = (
 )  # fmt: skip
 _MAX_EXTRA_SETTINGS = 100
 LONGEST = 300
-"""Maximum number of characters of a setting. Metadata may contain text of any length."""
+"""Maximum number of characters shown of a setting. Metadata may contain texts of any length."""
 
 
 def _setting(key: str, title: str, value: object) -> Figure:
@@ -50,7 +50,7 @@ def _setting(key: str, title: str, value: object) -> Figure:
 
 
 def configuration(trace: TraceTable) -> Figures:
-    """Returns software, machine, process group and profiler options as recorded in the file."""
+    """Returns software, machine, process group and profiler options, as recorded in the file."""
     figures = _software(trace.metadata)
     options = _options(trace.metadata)
     if options or not is_range_trace(trace):
@@ -81,9 +81,9 @@ def _text(value: object) -> str:
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """Returns the settings known before any event is read.
+    """Returns the settings that are known before any event is read.
 
-    It never reports a setting as missing, as later keys may add it.
+    A setting is never reported as missing, because a later part of the file may contain it.
     """
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
@@ -154,7 +154,8 @@ def device_card(
 ) -> Figures:
     """Returns the card of a device: hardware and utilization.
 
-    ``window`` names the selected steps, or is empty for all. ``more`` has figures specific to the device family.
+    ``window`` is the text for the selected steps; empty if all steps are selected. ``more`` has values specific to
+    the device family.
     """
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),

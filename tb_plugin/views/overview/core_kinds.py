@@ -46,7 +46,8 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @cached_by_argument
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the kernel time of a device by kind of core, longest first, in nanoseconds; empty if not reported.
+    """Returns the kernel time of a device for each kind of core, in nanoseconds, longest first. Empty if the
+    profile does not report the kind.
 
     Kinds with the same display name are merged.
     """
@@ -70,7 +71,7 @@ def core_time(trace: TraceTable, device: int) -> dict[str, int]:
 
 
 def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
-    """Returns the kernel time of a device by kind of core; None if not reported."""
+    """Returns the kernel time of a device by kind of core. None if the profile does not report the kind."""
     times = core_time(trace, device)
     if not sum(times.values()) or times.keys() == {UNKNOWN}:
         return None
@@ -107,7 +108,7 @@ def _slug(text: str) -> str:
 
 
 def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
-    """Returns the mean core frequency during kernels, and the share of kernel time below normal frequency."""
+    """Returns the mean core frequency while kernels run, and the share of kernel time with a frequency below normal."""
     frequency = core_frequency(trace, device)
     if frequency is None:
         return {}
@@ -120,12 +121,12 @@ def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
 
 
 def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
-    """Returns ``frequency_of`` as figures for the device card."""
+    """Returns the values of ``frequency_of`` for the device card."""
     return [METRICS.figure(key, value, window=FULL_TRACE) for key, value in frequency_of(trace, device).items()]
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
-    """Returns kernel time by kind of core, and the core frequency. Unknown kinds are summed."""
+    """Returns kernel time by kind of core, and the core frequency. The times of unknown kinds are added up."""
     name, stated = trace.devices[device].id, facts_of(trace)
     known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
     facts: dict[str, Number] = {}

@@ -223,7 +223,7 @@ OWN_WORDS = {
     "second_event_list": _lost_recording,
     "trailing_events": _lost_recording,
 }
-"""Notices for issues that have their own text, by issue code."""
+"""Functions that return the notice for an issue, by issue code. Other issues get a general notice."""
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:
@@ -365,7 +365,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
         _notice(
             "server_steps_unread",
             "medium",
-            f"{{affected}} step names of {framework} have an unknown form: {{unread_mark}}.",
+            f"{{affected}} step names of {framework} have an unknown format: {{unread_mark}}.",
             trace.recorder.todo(_SERVER_STEPS),
             _count(len(found)),
             METRICS.figure("unread_mark", str(found[0].as_py())),
@@ -376,9 +376,9 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 
 
 def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
-    """Returns the text that replaces recording advice if the data was recorded.
+    """Returns a text to show instead of recording advice, if the data may have been recorded; otherwise "".
 
-    This includes data that may be in the missing part of the file.
+    The data may also be in the missing part of the file.
     """
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."
@@ -410,9 +410,8 @@ def _options(trace: TraceTable) -> list[Notice]:
 
 
 def crossing_count(trace: TraceTable) -> int:
-    """Returns the number of host events that partially overlap another event of their thread.
-
-    Python calls are excluded.
+    """Returns the number of host events, except Python calls, that partially overlap another event on the same
+    thread.
     """
     is_python = trace.kind == EventKind.PYTHON
     is_python[trace.python.row] = True  # module calls recorded as Python calls

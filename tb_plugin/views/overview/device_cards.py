@@ -32,7 +32,7 @@ DEVICE_PARTS = (
 )
 
 AT_WORK = "from the first to the last device event, inside and outside steps"
-"""Time window of the device cards. Steps may start before it, so idle time in steps may be longer."""
+"""Time window of the device cards. Steps may start earlier, so they may contain more idle time."""
 
 
 def cards_of_devices(
@@ -43,9 +43,9 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices. Cards about time are limited to the devices in ``shown``.
+    """Returns the cards of all devices. Cards about time exist only for the devices in ``shown``.
 
-    If one kind of card fails, the others remain.
+    If one kind of card fails, the other cards are still returned.
     """
 
     def of_each(title: str, name: str, card: Callable[[int, DeviceInfo], Payload | None]) -> dict[str, Payload]:
@@ -125,9 +125,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 
 @cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
-    """Returns the idle time of a device by cause, from its first to its last work, in nanoseconds."""
-    from tb_plugin.analysis.idle.account import work_span
-
+    """Returns the idle time of a device for each cause, in nanoseconds, between the device's first and last work."""
     start, end = work_span(trace, device)
     from tb_plugin.analysis.idle.account import idle_account
 
@@ -139,7 +137,7 @@ def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Returns idle time by cause: per device, and as mean over steps and devices."""
+    """Returns idle time by cause, for each device and as the mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     from tb_plugin.analysis.idle.account import idle_account

@@ -82,19 +82,20 @@ _STATED_PARTS = (
 _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
 
 
-class DeviceSteps(msgspec.Struct, frozen=True, eq=False):
-    """Times of a device in steps, one array per key. The parts add up to ``step_total_ns`` exactly."""
+@dataclass(frozen=True, eq=False)
+class DeviceSteps:
+    """Times of a device in steps, one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
     times: Mapping[str, Int64]
 
     def mean(self, key: str) -> float:
-        """Returns the mean over the steps, in nanoseconds."""
+        """Returns the mean over the steps of metric ``key``, in nanoseconds."""
         return float(self.times[key].mean())
 
 
 def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
-    """Returns the times of a device in each step; None without kernels or steps."""
+    """Returns the times of a device in each step. None if there are no kernels or no steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
@@ -144,7 +145,10 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns the start of the first and the end of the last work in each window; for an idle window, its end."""
+    """Returns, for each window, the start of the first work and the end of the last work.
+
+    For an idle window, both are the end of the window.
+    """
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -174,7 +178,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
 
 
 def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Yields the id of each device and a bar of its mean reported step."""
+    """Yields the id of each device, and a bar of the device's reported step times (mean over the steps)."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
             continue
@@ -192,9 +196,9 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
 
 
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
-    """Returns the means of the reported values over the steps, by device id.
+    """Returns, for each device id, the means of the reported values over the steps.
 
-    Rows without a device are attributed to the only device, or to device 0.
+    Rows without a device are attributed to the only device, or to device 0 if there are several.
     """
     keys = _times_in(table)
     default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
@@ -225,7 +229,6 @@ def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
 
 
 def reported_frame(table: pa.Table) -> Frame:
-    """Returns the reported step times."""
     data = {
         "device": pc.cast(table["device"], pa.string()),
         "step": table["step"],
@@ -239,7 +242,7 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
-    """Returns the facts about mean times per step, by device."""
+    """Returns the mean times per step of each device, for use in reports."""
     facts: dict[str, Number] = {
         f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
         for device, each in found.items()
@@ -252,8 +255,9 @@ def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[s
     }
 
 
-class OfDevices(msgspec.Struct, frozen=True):
-    """Payloads about device time in steps. Empty for profiles that report only kernels."""
+@dataclass(frozen=True)
+class OfDevices:
+    """Payloads about device time in steps."""
 
     bars: Mapping[str, Breakdown]
     frames: Mapping[str, Frame]

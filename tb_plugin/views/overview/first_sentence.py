@@ -1,4 +1,4 @@
-"""The answer of the Overview: what limits the program."""
+"""The summary sentence of the Overview: what limits the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._savings import Findings
+from tb_plugin.rules._ordered_findings import Findings
 from tb_plugin.rules._verdict import MIN_SHARE, Verdict
 from tb_plugin.views.overview.metrics import METRICS
 
@@ -80,20 +80,27 @@ _EVIDENCE_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
 _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 
-class Cost(msgspec.Struct, frozen=True):
-    """A category of step time. Times are nanoseconds, summed over all steps."""
+@dataclass(frozen=True)
+class Cost:
+    """A category of step time, and the event name with the most time in it.
+
+    Times are nanoseconds, summed over all steps.
+    """
 
     category: str
     part_ns: int
     name: int
-    """String id of the name with the longest time; MISSING = none. Of nested rows, only the innermost counts."""
+    """String id of the event name with the most time; MISSING = none.
+
+    The time of nested rows belongs to the innermost row.
+    """
     name_ns: int
     caller: int
-    """String id of the operator that launched or called most of that time; MISSING = unknown."""
+    """String id of the operator that launched or called the largest part of that time; MISSING = unknown."""
     line: str | None
-    """Python line that launched or called most of that time; None = unknown."""
+    """Python line that launched or called the largest part of that time; None = unknown."""
     row: int
-    """Row of that name with the longest time in the category; MISSING = none."""
+    """The longest row with that name in the category; MISSING = none."""
 
 
 def _part(trace: TraceTable, category: str) -> Ranges:
@@ -107,7 +114,7 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
-    """Returns the largest cost in the category that limits the program; None if no category does."""
+    """Returns the largest cost in the category that limits the program. None if no category limits it."""
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
@@ -130,9 +137,9 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """Returns the Python line with most of the time of these rows, or of their launches.
+    """Returns the Python line with the largest part of the time of these rows or of their launches.
 
-    Returns None if most of that time has no known line. Otherwise a minor line would be blamed.
+    Returns None if most of that time has no known line, because a minor line would then be reported as the cause.
     """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
@@ -147,7 +154,7 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
-    """Returns the time of each row inside ``within``, without nested rows, in nanoseconds."""
+    """Returns the time in nanoseconds that each row spends inside ``within``, excluding rows nested in it."""
     covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
@@ -157,7 +164,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """Returns the name with the most time, and that time. MISSING if no name has any time."""
+    """Returns the name with the most time, and its time. The name is MISSING if no row has any time."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0
@@ -174,7 +181,7 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence about what limits the program; empty if nothing does."""
+    """Returns the sentence about what limits the program. Empty if nothing limits it."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -252,7 +259,7 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence about what limits the program, from reported step times; empty if none are reported."""
+    """Returns the sentence about what limits the program, based on reported step times. Empty if none are reported."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -279,7 +286,9 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns the notice on work launched before the recording, if it takes at least a tenth of the step time."""
+    """Returns a notice on work that was launched before the recording, if this work takes at least a tenth of the
+    step time.
+    """
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -297,7 +306,10 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """Returns the kernels to fuse and the saving. Empty if the GPU is not the limit or another finding ranks first."""
+    """Returns the kernels to fuse, and the saving.
+
+    Empty if the GPU is not the limit, or if another finding comes first.
+    """
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -323,7 +335,9 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Returns kernel time by class as text, longest first: ``61 % elementwise and copy, 28 % GEMM``."""
+    """Returns the share of kernel time of each class as text, longest first: ``61 % elementwise and copy, 28 %
+    GEMM``.
+    """
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
         title = _CLASSES.get(each, _title(each))
@@ -362,7 +376,10 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Returns a link to the rows of a name. User-defined ranges are in Phases, not in the operator or kernel tables."""
+    """Returns a link to the rows with the name of a cost.
+
+    User-defined ranges are in the Phases view, not in the tables of operators or kernels.
+    """
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)

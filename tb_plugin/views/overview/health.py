@@ -29,9 +29,9 @@ _GROUPS = (
 
 
 def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
-    """Returns the trace health card, with recording advice in its notes.
+    """Returns the trace health card. Its notes contain recording advice.
 
-    ``window`` names the selected steps, or is empty for all.
+    ``window`` is the text for the selected steps; empty if all steps are selected.
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
@@ -82,7 +82,7 @@ def _largest_group(trace: TraceTable) -> list[Figure]:
 
 
 def outside_steps(trace: TraceTable) -> Figures | None:
-    """Returns what was recorded outside the steps; None without steps or if it is negligible."""
+    """Returns what was recorded outside the steps. None if there are no steps, or if the amount is negligible."""
     steps = trace.steps
     within = union(steps.start_ns, steps.end_ns)
     length = trace.coverage.end_ns - trace.coverage.start_ns - measure(within)

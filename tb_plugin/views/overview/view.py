@@ -44,7 +44,7 @@ from tb_plugin.payloads import (
     View,
 )
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
-from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
@@ -62,20 +62,16 @@ EVIDENCE = {
     "runtime": ("launches", {}),
     "cpu": ("operators", {}),
 }
-"""View and parameters that show the events of a category. Other categories link to the timeline."""
+"""View and parameters that show the events of each category. Categories that are not listed link to the timeline."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
 class Overview(DeclaredView, entry=VIEW):
-    """The first page about a trace."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all numbers of the page. Raises BadRequest for unknown steps."""
         steps = steps_of(trace, params.steps)
         breakdown = break_down(trace, params.steps)
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
@@ -117,7 +113,7 @@ class Overview(DeclaredView, entry=VIEW):
         def outside() -> dict[str, Payload]:
             return {"outside_steps": card} if (card := outside_steps(trace)) else {}
 
-        def found() -> dict[str, Payload]:
+        def findings_payloads() -> dict[str, Payload]:
             if findings is None:
                 return {}
             parts.failures += findings.failures
@@ -136,7 +132,7 @@ class Overview(DeclaredView, entry=VIEW):
                 nothing,
             ),
             **run("Outside steps", outside, nothing),
-            **run("Findings", found, nothing),
+            **run("Findings", findings_payloads, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
             **_trace_cards(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
@@ -152,7 +148,6 @@ class Overview(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table of steps."""
         return answer_view(self, parts[0], params)
 
 
@@ -219,7 +214,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
         note = "per step" if count > 1 else of
         figures.append(METRICS.figure("unrecorded_ns", breakdown.mean(UNRECORDED), "", note, window))
     if ratios:
-        known = f"{of} without unrecorded work" if unrecorded else of
+        known = f"{of} excluding unrecorded work" if unrecorded else of
         note = f"{known}, mean of {len(ratios)} devices" if len(ratios) > 1 else known
         mean = _mean([ratio.utilization for ratio in ratios.values()])
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))

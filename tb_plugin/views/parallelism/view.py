@@ -1,4 +1,4 @@
-"""Device time of sharding, pipelining, offloading and experts."""
+"""Device time of sharding, pipelining, offloading and expert parallelism."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "method": ("Method", "Sharding, pipeline, offloading or experts."),
-            "role": ("Role", "Purpose of the work in its method."),
+            "role": ("Role", "Purpose of the work in the parallel method."),
         },
     ),
     define(
@@ -52,7 +52,7 @@ METRICS = SHARED.adding(
             "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
         },
     ),
-    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
+    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by communication with this role.")}),
     define(
         CHOSEN,
         "count",
@@ -75,14 +75,10 @@ METRICS = SHARED.adding(
 
 
 class Parallelism(DeclaredView, entry=VIEW):
-    """Device work by its role in parallel training."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the table of roles and its figures. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         data = _totals(trace, selection)
         facts = _facts(trace, selection, data)
@@ -93,7 +89,6 @@ class Parallelism(DeclaredView, entry=VIEW):
         return Part(selection.coverage, facts, {"roles": frame}, payloads, ("summary", "roles"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or its table."""
         return answer_view(self, parts[0], params)
 
 

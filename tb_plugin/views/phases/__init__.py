@@ -33,8 +33,9 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "`names` (Figures: the pattern, and the resulting phase names), `tree` (Tree), "
-            "`phase_host_in_step`, `phase_device_in_step` (Series, one line per phase over the steps; absent "
-            "with fewer than two steps, the latter also without a device), `phases` (Table)."
+            "`phase_host_in_step`, `phase_device_in_step` (Series, one line per phase over the steps; "
+            "absent with fewer than two steps; `phase_device_in_step` is also absent without a device), "
+            "`phases` (Table)."
         ),
         tables="`phases` (per phase, over all its calls), `phase_steps` (per phase and step).",
     ),

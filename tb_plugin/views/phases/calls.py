@@ -22,8 +22,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Work(msgspec.Struct, frozen=True, eq=False):
-    """Work and the calls that contain it. Work ``item[i]`` is in call ``call[i]``."""
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Pairs of work and a call that contains it: ``item[i]`` is in call ``call[i]``."""
 
     start: Int64
     end: Int64
@@ -33,12 +34,15 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     item: Int64
 
     def some(self, items: Bool) -> Work:
-        """Returns the pairs whose item is selected."""
+        """Returns the pairs whose item is marked in ``items``."""
         item_flags = items[self.item]
         return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
     def union_by(self, key: Int64, count: int) -> Int64:
-        """Returns the busy time per key. Overlapping work counts once per device; devices are summed."""
+        """Returns the busy time for each key, summed over devices.
+
+        On one device, time with overlapping work counts once.
+        """
         both = group(key, self.device[self.item])
         spent = measure_by(both.of, self.start[self.item], self.end[self.item], len(both))
         total = np.zeros(count, np.int64)
@@ -56,12 +60,12 @@ class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
     backward: Work
     collective: Bool
     roots: Work
-    """Top-level backward operators, on the CPU."""
+    """Top-level backward operators on the CPU, with the calls that contain them."""
     talking: Ranges
     busy: Ranges
     steps: Ranges
     recorded: bool
-    """False if the trace has no steps, so that the whole trace counts as one."""
+    """False if the trace has no steps. The whole trace is then one step."""
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
@@ -92,7 +96,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Returns the rows with the calls that were open when their source started.
+    """Returns each row paired with every call that was open when the row's source started.
 
     ``source`` is the row that launched or caused each row; -1 = none.
     """
@@ -105,7 +109,7 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
 
 
 def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """Returns the numeric columns for groups of calls."""
+    """Returns the numeric columns, one value per group of calls."""
     calls, count = found.calls, len(groups)
     spans = Spans(calls.track, calls.start, calls.end)
     once = outermost_of(groups.of, spans, calls.parent)
@@ -114,7 +118,10 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """Returns the part of ``ranges`` inside the calls of each group; overlapping calls count once."""
+        """Returns, for each group, how much of ``ranges`` lies inside the group's calls.
+
+        Time in overlapping calls counts once.
+        """
         begin, end = covered_before(ranges, calls.start), covered_before(ranges, calls.end)
         return measure_by(groups.of, begin, end, count)
 

@@ -23,8 +23,9 @@ Int64 = npt.NDArray[np.int64]
 BARS = 60
 
 
-class ByStep(msgspec.Struct, frozen=True, eq=False):
-    """Times of each phase in each step, one row per phase and step. Pairs without time are omitted."""
+@dataclass(frozen=True, eq=False)
+class ByStep:
+    """Time of each phase in each step, one row per phase and step. A pair without time has no row."""
 
     labels: list[str]
     phase: Int64
@@ -33,7 +34,7 @@ class ByStep(msgspec.Struct, frozen=True, eq=False):
 
 
 def by_step(trace: TraceTable, found: PhaseCalls, steps: list[int]) -> ByStep:
-    """Returns the times of each phase in each step. ``steps`` are step indices."""
+    """Returns the time of each phase in each step. ``steps`` has step indices."""
     start, end = trace.steps.host_start_ns[steps], trace.steps.host_end_ns[steps]
     calls, work = found.calls, found.device
     # A call may span several steps: one entry per step, clipped to its bounds.
@@ -74,7 +75,10 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
 
 
 def phase_bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
-    """Returns the bars of the shown phases. With more than ``BARS`` steps, each bar is the mean of several steps."""
+    """Returns the bars of the phases in ``shown``.
+
+    If there are more than ``BARS`` steps, each bar is the mean of several steps.
+    """
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)
     place = {label: i for i, label in enumerate(shown)}

@@ -26,14 +26,10 @@ PHASES_DRAWN = 200
 
 
 class PhasesAnalysis(DeclaredView, entry=VIEW):
-    """Phases as a tree and as a table."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tree, table and bars. Raises BadRequest for unknown steps or an invalid pattern."""
         selection = select_rows(trace, *params.chosen)
         found = phase_calls(trace, selection, params.pattern)
         keys = _columns(found)
@@ -52,7 +48,6 @@ class PhasesAnalysis(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -109,7 +104,7 @@ def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
 
 
 def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
-    """Merges calls with the same phase path into one node, in order of their first call."""
+    """Merges calls with the same phase path into one node. Nodes are sorted by their first call."""
     above = found.calls.parent
     nodes = group(Forest(above).paths(found.of))
     data = sums_of(found, nodes)

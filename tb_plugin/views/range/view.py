@@ -1,6 +1,6 @@
 """Statistics of a selected time range.
 
-Events are clipped to the range.
+Only the part of an event that lies inside the range is included.
 """
 
 from __future__ import annotations
@@ -66,17 +66,10 @@ _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
 class Range(DeclaredView, entry=VIEW):
-    """Statistics of a time range."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the range. Steps do not filter it."""
         return (params.steps, params.get("start_ns"), params.get("end_ns"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tables by name and device of ``[start_ns, end_ns)``, by default of the whole trace.
-
-        Raises BadRequest.
-        """
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(overlaps_range(trace.start_ns, trace.end_ns, start, end))
@@ -93,7 +86,6 @@ class Range(DeclaredView, entry=VIEW):
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -138,9 +130,9 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time of each event inside the range.
+    """Returns the time that each event spends inside the range.
 
-    Time in nested events of the same name and thread counts once.
+    If an event is nested in another event of the same name and thread, the time of both is counted once.
     """
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
@@ -157,9 +149,9 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time of each event inside the range, without its direct children.
+    """Returns the time that each event spends inside the range, excluding its direct children.
 
-    Children of Python calls are Python calls; for other events they come from the operator tree.
+    The children of a Python call are Python calls. The children of other events come from the operator tree.
     """
     own = ends - begins
     if is_range_trace(trace):

@@ -1,4 +1,4 @@
-"""The view ``ranks_collectives``."""
+"""Entry of the view of all flight recorders."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
-            "that did not call a collective, called another one, or wait), `headline` (Figures), `data_quality` "
-            "(Notices: ranks without a dump; absent without notices), `matched_collectives`, `rank_progress` "
-            "(Tables)."
+            "The view covers the flight recorders of all workers of a run and span. `answer` (Notices "
+            "about `answer`: ranks that did not call a collective, ranks that called another one, and "
+            "waiting ranks), `headline` (Figures), `data_quality` (Notices: ranks without a dump; absent "
+            "without notices), `matched_collectives`, `rank_progress` (Tables)."
         ),
         tables=(
             "`matched_collectives` (differing collectives first; the first 1,000 of them list differences "

@@ -1,7 +1,7 @@
-"""Collectives in the flight recorders of all ranks, matched by group and sequence number.
+"""Flight recorder collectives matched by group and sequence number.
 
-A recorder is a ring buffer. Calls before its first recorded call in a group are unknown; later calls that it lacks
-were not made.
+A recorder is a ring buffer, so calls before its first call in a group are unknown. If a later call is not in the
+recorder, the rank did not make it.
 """
 
 from __future__ import annotations
@@ -31,27 +31,31 @@ _NO_WORKERS = np.zeros(0, np.int64)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
-class Matched(msgspec.Struct, frozen=True, eq=False):
-    """Matched collectives: one row each, in order of first call. ``calls`` has the calls of all ranks."""
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Matched collectives: one row per collective, in order of first call.
+
+    ``calls`` contains the calls of all ranks.
+    """
 
     calls: pa.Table
     rank: Int64
     """Index of the worker of each call."""
     of: Int64
-    """Collective of each call."""
+    """Index of the collective of each call."""
     usual: Int64
-    """Call of each collective with the most frequent properties."""
+    """Call of each collective that has the most frequent properties."""
     group: Int64
-    """Number of the process group of each collective."""
+    """Code of the process group of each collective."""
     sequence: Int64
     part: Int64
     called: Int64
     finished: Int64
     missing: Int64
-    """Number of ranks of the group that did not call the collective."""
+    """Number of ranks in the group that did not call the collective."""
     differing: Int64
     differs: Bool
-    """Marks the calls that differ from the usual one."""
+    """Marks the calls whose properties differ from those of the ``usual`` call."""
     verdict: Int64
     first_ns: Int64
     last_ns: Int64
@@ -61,12 +65,12 @@ class Matched(msgspec.Struct, frozen=True, eq=False):
         return len(self.usual)
 
     def missing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers that did not call a collective."""
+        """Returns the indices of the workers that did not call this collective."""
         known = (self.progress.group == self.group[row]) & (self.progress.first <= self.sequence[row])
         return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
 
     def differing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers whose call differs from the usual one."""
+        """Returns the indices of the workers whose call of this collective differs from the ``usual`` one."""
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
@@ -80,11 +84,11 @@ class Progress(msgspec.Struct, frozen=True, eq=False):
     finished: Int64
     unfinished: Int64
     call: Int64
-    """A call in the group, by this rank if it made one."""
+    """A call in the group. If the rank made any, it is a call of this rank."""
 
 
 def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
-    """Matches the calls of all ranks. ``tables`` has one table of calls per rank."""
+    """Matches the calls of all ranks. ``tables`` has one table of calls for each rank."""
     calls = pa.concat_tables(tables).combine_chunks()
     rank = np.repeat(np.arange(len(tables)), [len(table) for table in tables]).astype(np.int64)
     code = group(_codes(calls["group"]), _codes(calls["group_description"])).of if len(calls) else rank
@@ -128,7 +132,7 @@ def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
 
 
 def differences(found: Matched, row: int) -> str:
-    """Returns how the calls of a collective differ, in words, such as "sizes, types"."""
+    """Returns the properties in which the calls of a collective differ, as text such as "sizes, types"."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
     differing = []
@@ -148,7 +152,7 @@ def _is_one(column: pa.ChunkedArray) -> bool:
 
 
 def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
-    """Returns the names of workers as text, shortened if there are many."""
+    """Returns the names of workers as text. A long list is shortened."""
     names = [workers[rank] for rank in ranks[:_MAX_NAMED].tolist()]
     return ", ".join(names) + (f" and {len(ranks) - _MAX_NAMED} more" if len(ranks) > _MAX_NAMED else "")
 
@@ -170,9 +174,9 @@ def _ordinals(groups: Groups) -> Int64:
 
 
 def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
-    """Most frequent call of each collective, and whether each call differs from it.
+    """Most frequent kind of call of each collective, and whether each call differs from it.
 
-    Sizes of collectives with uneven sizes are not compared.
+    Sizes are not compared for collectives that may have uneven sizes.
     """
     if not len(calls):
         return keys.first, np.zeros(0, np.bool_)
@@ -188,7 +192,7 @@ def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
 
 
 def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.Table, members: Members) -> Progress:
-    """Progress of the ranks, including group members without calls."""
+    """Progress of all ranks. Group members without calls are included."""
     if not len(code):
         return Progress(*(np.zeros(0, np.int64) for _ in range(7)))
     groups = group(code, rank)
@@ -215,7 +219,7 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
 
 
 def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, count: Int64) -> Int64:
-    """Number of group members that certainly did not call each collective."""
+    """Number of group members that definitely did not call each collective."""
     found = np.zeros(len(code), np.int64)
     order, members = stable_order(code), stable_order(progress.group)
     kinds = np.unique(code)

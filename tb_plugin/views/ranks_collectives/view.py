@@ -59,11 +59,10 @@ class RanksCollectives(DeclaredView, entry=VIEW):
     """Compares all flight recorders of a run."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because parts do not depend on parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with times by its own clock, and the members of its groups."""
+        """Returns the collectives of one rank, with times by the clock of that rank, and the members of its groups."""
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
@@ -86,7 +85,6 @@ class RanksCollectives(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=flight.report.complete), facts, frames, {}, (_CALLS,))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all ranks, or one of its tables."""
         workers = [part.worker for part in parts]
         place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
         members, without = _members(parts, place)
@@ -105,7 +103,7 @@ class RanksCollectives(DeclaredView, entry=VIEW):
 
 
 def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
-    """Indices of the workers of each group whose buffer is complete; and the ranks of the group without a dump."""
+    """Workers of each group whose ring buffer contains all their calls; and the ranks of each group without a dump."""
     ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
@@ -128,8 +126,10 @@ def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]
 
 
 def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Frame:
-    """Differing or missing collectives first, then unfinished ones, both in time order; then finished ones, latest
-    first.
+    """Table of collectives.
+
+    Collectives with differing or missing calls come first, then unfinished ones, both in time order. Finished ones
+    follow, latest first.
     """
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
@@ -182,7 +182,7 @@ def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[i
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
-    """Progress of each rank in each group, furthest behind first."""
+    """Progress of each rank in each group. The rank that is furthest behind comes first."""
     lag = found.progress
     groups = int(lag.group.max(initial=-1)) + 1
     top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
@@ -222,8 +222,10 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
 
 
 def _answer(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
-    """Finding about the hang: the first missing or differing collective with waiting ranks, else the first
-    unfinished one.
+    """Finding about the hang.
+
+    It describes the first missing or differing collective in which ranks wait. If there is none, it describes the
+    first unfinished collective.
     """
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
@@ -243,7 +245,7 @@ _GROUP = "{collective} number {sequence} of group {group}"
 
 
 def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump: tuple[int, ...]) -> Notice:
-    """Finding about a collective. ``without_dump`` are the ranks of its group without a dump."""
+    """Finding about a collective. ``without_dump`` contains the ranks of its group that have no dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [

@@ -1,4 +1,4 @@
-"""The view ``ranks_kernels``."""
+"""Entry of the Rank kernels view."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "The view covers the traces of all workers of a run and span. `answer` (Notices about `answer`: "
-            "the kernel whose total per step differs most, the kernel whose mean duration differs most, the "
-            "worker that is slowest most often; empty for one worker), `slower_map` (Series, a line for each "
-            "of the 12 kernels that differ most, x = workers: relative excess over the fastest worker; "
-            "absent for one worker), `data_quality` (Notices; absent without notices) and the tables."
+            "The view covers the traces of all workers of a run and span. `answer` (Notices about "
+            "`answer`: the kernel whose total per step differs most, the kernel whose mean duration "
+            "differs most, the worker that is most often the slowest; empty for one worker), "
+            "`slower_map` (Series, a line for each of the 12 kernels that differ most, x = workers: "
+            "relative excess over the fastest worker; absent for one worker), `data_quality` (Notices; "
+            "absent without notices) and the tables."
         ),
         tables=(
             "`kernels_across_ranks` (by name, input shapes and types; the largest difference of totals per step "

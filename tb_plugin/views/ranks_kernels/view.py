@@ -97,14 +97,12 @@ METRICS = SHARED.adding(
 
 
 class RanksKernels(DeclaredView, entry=VIEW):
-    """Compares the kernels of all workers of a run and span."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the selected steps, because kernels are summed over them."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the kinds of kernels of one worker that take most time. Raises BadRequest for unknown steps."""
+        """Returns the kinds of kernels that take most time on one worker. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
         frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
@@ -116,7 +114,6 @@ class RanksKernels(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, {OF_RANK: frame, _REST: others}, {}, (OF_RANK,), steps=labels)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all workers, or one of its tables."""
         kinds = sorted(_across(parts, params), key=lambda kind: (-kind.variance, kind.key))
         frames = {frame.name: frame for frame in (_frame_across(kinds), _frame_of_ranks(parts))}
         payloads: dict[str, Payload] = {}
@@ -129,8 +126,9 @@ class RanksKernels(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """Kernels with equal name, input shapes and types. Lists have one value per worker that ran them."""
+@dataclass(frozen=True)
+class Kind:
+    """Kernels with equal name, input shapes and types. Lists have one value for each worker that ran such a kernel."""
 
     key: tuple[str, str, str]
     workers: list[str]
@@ -138,15 +136,18 @@ class Kind(msgspec.Struct, frozen=True):
     means: list[float]
     total_ns: int
     per_step: list[float]
-    """Total time per step, ns."""
+    """Total time per step on each worker, ns."""
     absent: bool = False
-    """At least one worker did not run it."""
+    """Whether at least one worker did not run such a kernel."""
     single: str | None = None
-    """The only worker that ran it; None if there are several, or if a worker's list is incomplete."""
+    """The only worker that ran such a kernel.
+
+    None if several did, or if a worker may have run it, because its list of kernels is incomplete.
+    """
 
     @property
     def variance(self) -> float:
-        """Returns the variance of the mean durations over workers; 0 for one worker."""
+        """Returns the variance between the mean durations of the workers; 0 for one worker."""
         middle = sum(self.means) / len(self.means)
         return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
 
@@ -162,34 +163,37 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def longest(self) -> int:
-        """Returns the index of the worker with the largest total per step."""
+        """Returns the index of the worker with the largest total time per step."""
         return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
 
     @property
     def shortest_ns(self) -> float:
-        """Returns the smallest total per step; 0 if a worker did not run it."""
+        """Returns the smallest total time per step; 0 if a worker did not run such a kernel."""
         return 0.0 if self.absent else min(self.per_step)
 
     @property
     def spread_ns(self) -> float:
-        """Returns the largest minus the smallest total per step, ns."""
+        """Returns the largest minus the smallest total time per step, ns."""
         return max(self.per_step) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
-        """Returns the slowest minus the fastest mean, divided by the fastest; None if the fastest is 0."""
+        """Returns by which fraction the mean duration on the slowest worker exceeds that on the fastest one.
+
+        None if the duration on the fastest worker is 0.
+        """
         low = self.means[self.fastest]
         return self.means[self.slowest] / low - 1 if low > 0 else None
 
 
 def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Excludes communication, because its duration depends on the other ranks."""
+    """Excludes communication kernels. Their duration depends on other ranks."""
     found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     return found
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """Kinds of kernels with most time; and the number and total time of the others."""
+    """The kinds of kernels with most time, and the number and total time of all other kinds."""
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -215,7 +219,7 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Input shapes and types of each row: recorded for the kernel, else those of the operator that launched it."""
+    """Input shapes and types of each row: those of the kernel if recorded, else of the operator that launched it."""
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
@@ -292,7 +296,7 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
-    """Columns with long texts last; types are hidden by default."""
+    """Columns of a table, with long texts last. Types are hidden by default."""
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
@@ -306,7 +310,7 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Findings about the kernels whose total and whose mean duration differ most between workers."""
+    """Findings about the kernels that differ most between workers: by total time, and by mean duration."""
     if workers < 2 or not kinds:
         return
     yield from _total_notice(kinds)
@@ -333,7 +337,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 
 def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
-    """Finding about the kernel whose total differs most, and about kernels that run on one worker only."""
+    """Finding about the kernel whose total time differs most, and about kernels that only one worker runs."""
     kind = min(kinds, key=lambda kind: (-kind.spread_ns, kind.key))
     if not kind.spread_ns:
         return
@@ -355,7 +359,7 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
 
 
 def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Finding about the worker that is slowest for more than half of the kernels that all workers run."""
+    """Finding about a worker that is the slowest one for more than half of the kernels that all workers run."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)
     worker, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -370,7 +374,7 @@ def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Noti
 
 
 def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
-    """Heat map: how much longer each kind of kernel takes on each worker than on the fastest one."""
+    """Heat map of how much longer each kind of kernel takes on each worker than on the fastest worker."""
     lines = []
     for number, kind in enumerate(kinds):
         low = kind.means[kind.fastest]

@@ -1,4 +1,4 @@
-"""The view ``ranks_memory``."""
+"""Entry of the view of the memory of all ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "The view covers the memory snapshots of all workers of a run and span, each for the device with most events. "
+            "The view covers the snapshots of all workers of a run and span, each for its busiest device. "
             "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` (Series, "
             "stacked_bars: categories of each peak), `data_quality` (Notices; absent without notices), `rank_memory` "
             "(Table)."

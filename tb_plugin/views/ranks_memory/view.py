@@ -30,7 +30,7 @@ class RanksMemory(DeclaredView, entry=VIEW):
     """Compares the memory snapshots of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns a constant, because a part always uses the device with most events."""
+        """Returns a constant, because a part always describes the device with most events."""
         return ()
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
@@ -59,7 +59,6 @@ class RanksMemory(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all ranks, or a page of its table."""
         tables = [(each.worker, each.frames["rank_memory"].data) for each in parts]
         data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
@@ -85,7 +84,10 @@ def _frame(data: pa.Table) -> Frame:
 
 
 def _states(device: DeviceLevels, at: int | None = None) -> Frame:
-    """Parameters, gradients and optimizer state after event ``at``, by default at their largest total."""
+    """Parameters, gradients and optimizer state after event ``at``.
+
+    Without ``at``, at the time of their largest total.
+    """
     begin, freed, size = (device.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(device).of, begin, freed, size, at)
 
@@ -103,7 +105,7 @@ def _headline(data: pa.Table) -> Figures:
 
 
 def _answer(data: pa.Table) -> Iterator[Notice]:
-    """Finding about the rank with the largest peak, compared with the smallest peak."""
+    """Finding that compares the largest peak with the smallest peak of all ranks."""
     names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
     if len(names) < 2:
         return
@@ -121,7 +123,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 
 
 def _bars(data: pa.Table) -> Series:
-    """Chart of the memory at the peak by category, one bar per rank."""
+    """Chart of memory by category at the peak, with one bar per rank."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
     # Without categories the whole peak is unknown; a missing bar would look like 0 bytes.
     unknown = _CATEGORIES[ORDER.index("unknown")]
@@ -152,7 +154,7 @@ def _notes(data: pa.Table) -> list[Notice]:
 
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
-    """Finding about parameters, gradients and optimizer state that all ranks repeat."""
+    """Finding about parameters, gradients or optimizer state of which every rank has a copy."""
     found = replicated_states([counts_of(part) for part in parts])
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""Tables of failed requests and the blocks in their way."""
+"""Tables of failed memory requests and the blocks that obstruct them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_RUNS = 100
 
 
 def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
-    """Returns the out-of-memory events, one per row."""
+    """Returns one row per out-of-memory event."""
     words = stack_words(device.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
     runs = [one.obstacles for one in found]
@@ -53,7 +53,8 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
     """Returns the blocks that prevent a request from fitting, one row per segment.
 
-    Each row has the adjacent blocks that would have to be released, those with the fewest live bytes.
+    Each row is about adjacent blocks that would have to be released. If there are several choices, it is the one
+    with the fewest live bytes.
     """
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)

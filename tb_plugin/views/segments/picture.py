@@ -1,4 +1,4 @@
-"""Map of segments and blocks at a moment."""
+"""Map of segments and blocks after an event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PIECES = 30_000
 
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
-    """Returns the map of a moment. ``in_way`` flags the blocks that prevent a request."""
+    """Returns the map of segments and blocks. ``in_way`` marks the blocks that prevent a request from fitting."""
     device, rows = moment.levels, moment.rows
     snapshot = device.snapshot
     of, keys = _groups(moment)
@@ -60,9 +60,9 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 
 
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
-    """Returns the group of each segment, and pool and stream of each group.
+    """Returns the group of each segment, and the pool and stream of each group.
 
-    The shared pool and its default stream come first.
+    The default stream of the shared pool comes first.
     """
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
     snapshot = moment.levels.snapshot
@@ -102,7 +102,7 @@ def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> l
 def _pieces(moment: Moment) -> tuple[Int64, int]:
     """Returns the first block of each drawn piece, and the cell size in bytes.
 
-    Small adjacent blocks of the same kind in one cell are drawn as one piece.
+    Small adjacent blocks that lie in one cell and are of the same kind are drawn as one piece.
     """
     cell = 0
     first = np.arange(len(moment.block))

@@ -1,4 +1,4 @@
-"""Figures of a moment, and its position in the history."""
+"""Memory numbers after an event, and the event's position in the history."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the default request size in bytes: the failed request, otherwise the largest live block."""
+    """Returns the default request size in bytes: the size of the failed request, otherwise of the largest live
+    block.
+    """
     return oom.requested if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
-    """Returns the headline figures of a moment."""
+    """Returns the key numbers about memory after an event."""
     device, free, largest = moment.levels, moment.free, moment.largest_gap
     outside = device.block("size")[moment.outside]
     requested = device.block("requested")[moment.block]
@@ -63,7 +65,7 @@ def summary_of(moment: Moment) -> Figures:
 
 
 def oom_of(one: RunningOut) -> Figures:
-    """Returns the figures of a failed request."""
+    """Returns the numbers about a failed request."""
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
@@ -111,7 +113,7 @@ def _before(device: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int |
 
 
 def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
-    """Returns bytes and number of gaps by size. Bins are powers of two."""
+    """Returns two histograms of gaps by size: total bytes and number of gaps. The bins are powers of two."""
     size = moment.gaps.size
     power = np.frexp(size.astype(np.float64))[1] - 1  # exact: sizes are below 2**53
     low, high = (int(power.min()), int(power.max())) if len(size) else (9, 9)

@@ -1,4 +1,4 @@
-"""Tables of a moment: segments, pools and blocks."""
+"""Tables of memory after an event: segments, pools and blocks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns one row per stream, pool and kind of segment, with the free bytes in gaps smaller than ``request``."""
+    """Returns one row per stream, pool and kind of segment.
+
+    Each row has the free bytes in gaps smaller than ``request``.
+    """
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     keys = np.stack(
@@ -116,7 +119,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 
 def blocks_frame(moment: Moment) -> Frame:
-    """Returns the largest live blocks, including those outside known segments."""
+    """Returns the largest live blocks. Blocks outside known segments are included."""
     device = moment.levels
     rows = np.concatenate((moment.block, moment.outside))
     size = device.block("size")[rows]
@@ -138,7 +141,7 @@ def blocks_frame(moment: Moment) -> Frame:
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks whose release would return the most memory to the driver."""
+    """Returns the blocks whose release would let the allocator return the most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]

@@ -48,16 +48,10 @@ OWN = ("device", "at", "size")
 
 
 class Segments(DeclaredView, entry=VIEW):
-    """Memory segments at any moment, to show fragmentation."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: device, moment, and the request size to compare gaps
-        with.
-        """
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
         requested = moment_of(device, params)
         at = levels_of(device).peak() if requested is None else requested
@@ -96,7 +90,6 @@ class Segments(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of one moment, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -198,7 +191,7 @@ def _reserved_of(device: DeviceLevels) -> Series:
 
 
 def _drawn_positions(x: Int64, total: Int64) -> Int64:
-    """Returns the indices to draw: all, or the last and the highest value of each column."""
+    """Returns the indices to draw: all points, or only the last and the highest point of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

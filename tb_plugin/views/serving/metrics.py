@@ -23,7 +23,10 @@ METRICS = SHARED.adding(
         "",
         "bool",
         {
-            "is_steady": ("Steady", "The step is in the steady state, the best run of similar decode steps."),
+            "is_steady": (
+                "Steady",
+                "The step is in the steady state: similar decode steps generating the most tokens.",
+            ),
             "is_outlier": ("Outlier", "Decode step far longer than the median of similar batches."),
         },
     ),
@@ -32,7 +35,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "batch": ("Batch", "Recorded requests per step."),
-            "batch_decoding": ("Decoding", "Requests past their prompt."),
+            "batch_decoding": ("Decoding", "Requests whose prompt is processed."),
             "step_tokens": ("Tokens", "Recorded tokens processed; one per request in decode."),
             "step_context": ("Context", "Recorded context tokens of all requests."),
             "step_generated": ("New tokens", "Decoding requests, one token each."),
@@ -83,7 +86,7 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "ratio",
         {
-            "mode_busy_ratio": ("Busy in steps", "Device busy divided by step time, without unrecorded work."),
+            "mode_busy_ratio": ("Busy in steps", "Device busy divided by step time, excluding unrecorded work."),
         },
     ),
     define(
@@ -114,7 +117,10 @@ METRICS = SHARED.adding(
         STEADY,
         "ratio",
         {
-            "decode_busy_ratio": ("Device busy", "Device busy divided by step-to-step time, without unrecorded work."),
+            "decode_busy_ratio": (
+                "Device busy",
+                "Device busy divided by step-to-step time, excluding unrecorded work.",
+            ),
         },
     ),
     define(STEADY, "count", {"figure_steps": ("Steps used", "Steps used for these numbers.")}),

@@ -38,7 +38,7 @@ def time_by_mode(found: Taken) -> Breakdown:
 
 
 def category_of(mode: Mode) -> str:
-    """Returns the color category of a mode."""
+    """Returns the color category that charts use for a mode."""
     return f"mode_{mode_name(mode)}"
 
 
@@ -61,7 +61,10 @@ def kernel_classes_by_mode(found: Taken) -> Series:
 
 
 def step_time_scatters(found: Taken) -> dict[str, Payload]:
-    """Returns step time over batch size and over tokens, each if at least two steps report the size."""
+    """Returns two charts: step time over batch size, and step time over tokens.
+
+    A chart is omitted if fewer than two steps record its size.
+    """
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

@@ -1,4 +1,4 @@
-"""Selected steps of a server, and those used for decode figures."""
+"""Selected server steps, and the steps used for decode numbers."""
 
 from __future__ import annotations
 
@@ -24,24 +24,27 @@ Int64 = npt.NDArray[np.int64]
 WORK = "Its own work"
 
 
-class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Selected server steps and their numbers. ``steps`` are indices of the trace's steps."""
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Selected server steps and their numbers. ``steps`` has indices into the steps of the trace."""
 
     trace: TraceTable
     numbers: ServedSteps
     steps: Int64
     figure_steps: Int64
-    """Steps used for decode figures: the steady state, or all selected steps if there is none."""
+    """Steps used for decode numbers: the selected steps in the steady state, or all selected steps if there is no
+    steady state.
+    """
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
-        """Returns the selected steps of a mode. With ``told``, returns only those used for decode figures."""
+        """Returns the selected steps of a mode. With ``told``, returns only the steps that decode numbers use."""
         steps = self.figure_steps if told else self.steps
         return steps[in_mode(self.trace, mode)[steps]]
 
     @cached_property
     def modes(self) -> list[Mode]:
-        """Returns the modes of the selected steps, longest time first."""
+        """Returns the modes of the selected steps. The mode with the longest total time comes first."""
         time = {mode: int(self.time_ns[self.of(mode)].sum()) for mode in Mode if len(self.of(mode))}
         return sorted(time, key=lambda mode: (-time[mode], mode))
 
@@ -52,7 +55,7 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def class_time(self) -> dict[Mode, dict[KernelClass, int]]:
-        """Returns the kernel time of each mode by kernel class. Modes without kernels are omitted."""
+        """Returns the kernel time for each mode and kernel class. Modes without kernels are omitted."""
         numbers, trace = self.numbers, self.trace
         kernels = trace.kind[numbers.row] == EventKind.KERNEL
         mode = trace.steps.served.mode[numbers.step]
@@ -62,9 +65,9 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def why(self) -> dict[int, str]:
-        """Returns, for each unusually slow step, what adds the most time compared to the median decode step.
+        """Returns the main reason why each unusually slow step is slower than the median decode step.
 
-        That is an idle cause, or the step's own work.
+        The reason is an idle cause, or the device work of the step.
         """
         unusual = self.steps[self.numbers.is_unusual[self.steps]]
         usual = np.flatnonzero(
@@ -87,7 +90,10 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def select_served(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
-    """Returns the selected steps. Figures use the steady state, unless ``everything``."""
+    """Returns the selected steps.
+
+    Decode numbers use only steps in the steady state, or all selected steps if ``everything`` is set.
+    """
     numbers = served_steps(trace)
     begin, end = numbers.steady
     steady = not everything and end > begin

@@ -1,4 +1,4 @@
-"""The answer and headline figures about server steps."""
+"""Summary sentence and key numbers of server steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns the figures by key. Token figures use the selected steps; decode figures use ``figure_steps``."""
+    """Returns values by metric key.
+
+    Values about tokens use all selected steps; values about decode use ``figure_steps``.
+    """
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
@@ -67,7 +70,7 @@ def headline_figures(found: Taken) -> Figures:
 
 
 def answer_of(found: Taken) -> list[Notice]:
-    """Returns the answer in words."""
+    """Returns the summary of the server steps in words."""
     numbers, trace = figures_of(found), found.trace
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
@@ -132,7 +135,10 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns the facts of all selected steps by mode, not only of the steady state."""
+    """Returns numbers about each mode, for use in reports.
+
+    They cover all selected steps, not only those in the steady state.
+    """
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]

@@ -75,7 +75,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def by_mode(found: Taken) -> Frame:
-    """Returns one row per mode, longest time first."""
+    """Returns one row per mode. The mode with the longest time comes first."""
     rows = [_of_mode(found, mode) for mode in found.modes]
     keys = list(rows[0]) if rows else ["mode"]
     types = {"mode": pa.string(), "mode_steps": pa.int64(), "mode_generated": pa.int64()}
@@ -114,7 +114,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
 
 
 def by_class(found: Taken) -> Frame:
-    """Returns one row per mode and kernel class, longest time first."""
+    """Returns one row per mode and kernel class. The row with the longest time comes first."""
     rows = [
         (mode_name(mode), TITLES[each], time, time / sum(of.values()))
         for mode, of in found.class_time.items()

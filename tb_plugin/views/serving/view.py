@@ -1,4 +1,4 @@
-"""Steps of an inference server and its token rate."""
+"""Steps of an inference server, and its token rate."""
 
 from __future__ import annotations
 
@@ -20,14 +20,10 @@ from tb_plugin.views.serving.tables import by_class, by_mode, by_step
 
 
 class Serving(DeclaredView, entry=VIEW):
-    """Steps of an inference server."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         return (params.steps, params.get("steady") == "all")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns figures, charts and tables. Raises BadRequest for unknown steps."""
         coverage = select_rows(trace, params.steps).coverage
         if not is_served(trace):
             return Part(coverage)
@@ -45,5 +41,4 @@ class Serving(DeclaredView, entry=VIEW):
         return Part(coverage, facts(found), frames, payloads, layout)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)

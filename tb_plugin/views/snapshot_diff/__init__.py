@@ -1,4 +1,4 @@
-"""The view ``snapshot_diff``."""
+"""Entry of the view that compares two memory snapshots."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
     """Compares two memory snapshots: the first part is the baseline, the second the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the device."""
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
@@ -75,7 +74,7 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
 
 def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
-    """Memory allocated after event ``at`` by stack text, because stack ids differ between files."""
+    """Memory allocated after event ``at``, by text of the stack. Stack ids differ between files."""
     rows = device.allocated(at)
     words = stack_words(device.snapshot)
     stack = device.block("stack")[rows].astype(np.int64)

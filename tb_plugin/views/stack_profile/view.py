@@ -37,7 +37,7 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
             f"Total {what}",
             f"Recorded {what} including nested calls; recursion counts once.",
         ),
-        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
+        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} excluding nested calls."),
     }
 
 
@@ -56,7 +56,7 @@ METRICS = SHARED.adding(
         FILE,
         "text",
         {
-            "stack_thread": ("Profile", "Name of the profile in the file."),
+            "stack_thread": ("Profile", "Profile name in the file."),
             "stack_thread_key": ("Profile number", "Profile number in the file, from 0."),
         },
     ),
@@ -64,14 +64,14 @@ METRICS = SHARED.adding(
 
 
 class StackProfileAnalysis(DeclaredView, entry=VIEW):
-    """Merged stacks of a stack file."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the function and the profiles of the file."""
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns stacks and functions, or callers and callees of a ``function``. Raises BadRequest, NotFoundError."""
+        """Returns merged stacks and functions.
+
+        With the parameter ``function``, returns its callers and callees. Raises BadRequest, NotFoundError.
+        """
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = merged_profiles(profile, chosen)
@@ -99,7 +99,6 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -110,7 +109,7 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Returns the requested profile numbers; empty means all. Raises BadRequest for an unknown one."""
+    """Returns the numbers of the requested profiles; empty = all. Raises BadRequest for an unknown profile."""
     known = {str(number): number for number in range(len(profile.threads))}
     requested = sorted(set(params.values("thread")) - {""})
     for each in requested:
@@ -121,7 +120,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 @cached_by_argument
 def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the merged stacks of some profiles of the file. An empty ``threads`` selects all."""
+    """Returns the merged stacks of some profiles of the file. ``threads`` has the profile numbers; empty = all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]

@@ -1,4 +1,4 @@
-"""Call stacks recorded with operators, for traces without Python calls."""
+"""Call stacks that operators record, for traces without Python calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-class Backtraces(msgspec.Struct, frozen=True, eq=False):
-    """Distinct call stacks of a trace, as concatenated frame labels, outermost frame first."""
+@dataclass(frozen=True, eq=False)
+class Backtraces:
+    """Distinct call stacks of a trace, as concatenated frame labels. Each stack starts with its outermost frame."""
 
     of: Int32
     """Index of the stack of each row; -1 = none."""
@@ -27,12 +28,12 @@ class Backtraces(msgspec.Struct, frozen=True, eq=False):
     """Start of each stack in ``label``, followed by the end of the last stack."""
     label: Int64
     texts: pa.Array
-    """Texts of ``labels_of``, followed by the texts of frames that are not event names."""
+    """Texts of ``labels_of``, followed by the texts of frames that are not the name of any event."""
 
 
 @cached_by_argument
 def backtraces(trace: TraceTable, fold: str) -> Backtraces:
-    """Returns the recorded stacks of rows. If ``fold`` is "framework", internal calls of frameworks are removed."""
+    """Returns the call stacks that rows record. If ``fold`` is "framework", frames inside frameworks are removed."""
     known = labels_of(trace).texts
     numbers = {text: number for number, text in enumerate(known.to_pylist())}
     stack = np.full(len(trace), MISSING, np.int32)
@@ -53,8 +54,9 @@ def backtraces(trace: TraceTable, fold: str) -> Backtraces:
     return Backtraces(stack, np.array(first, np.int64), np.array(label, np.int64), texts)
 
 
-class Frames(msgspec.Struct, frozen=True, eq=False):
-    """Calls and the frames of their recorded stacks, parents before children."""
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Calls and the frames of their recorded stacks. Parents come before children."""
 
     place: Int64
     """Index of the call; -1 for frames of a recorded stack."""
@@ -68,11 +70,11 @@ def calls_with_frames(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip
-    """Returns the calls and the frames of their recorded stacks, which replace other callers.
+    """Returns the calls and the frames of their recorded stacks. These frames replace the other callers.
 
-    Of nested calls, only the outermost stack is used. With ``python``, only Python frames are returned: an operator
-    is replaced by the frame that called it, and named ranges remain. With ``single``, each call has its own frames;
-    otherwise calls with the same thread and stack share them.
+    If calls are nested, only the stack of the outermost call is used. With ``python``, only Python frames and named
+    ranges are returned, and the frame that called an operator replaces the operator. With ``single``, each call has
+    its own frames. Otherwise, calls with the same thread and stack share frames.
     """
     stacks = backtraces(trace, fold)
     stack = stacks.of[row]

@@ -17,20 +17,21 @@ Bool = npt.NDArray[np.bool_]
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
-"""``heavy`` merges all calls with the same path, longest first.
+"""``heavy`` merges all calls with the same path and sorts them by time, longest first.
 
-``time`` merges only consecutive calls, in time order.
+``time`` merges only consecutive calls and sorts them by start.
 """
 # ``framework`` merges internal calls of a framework into the call that entered it.
 FOLDS = ("none", "framework")
 ALL_THREADS = "all"
-"""Selects all threads, including idle ones."""
+"""Value that selects all threads, including idle threads."""
 
 
 class Choice(msgspec.Struct, frozen=True):
     """Options for merged stacks.
 
-    ``threads`` are keys, ids or names. Empty selects all threads that are not idle; ``ALL_THREADS`` selects all.
+    ``threads`` has keys, ids or names of threads. If it is empty, all threads that are not idle are selected.
+    ``ALL_THREADS`` selects all.
     """
 
     of: str = "both"
@@ -53,7 +54,10 @@ def choice_of(params: Params) -> Choice:
 
 
 def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns whether each thread number is selected; None = all. Raises BadRequest for an unknown thread."""
+    """Returns, for each thread number, whether the thread is selected.
+
+    Returns None if all are selected. Raises BadRequest for an unknown thread.
+    """
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
@@ -64,7 +68,10 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """Returns the thread with this key, or the only thread with this name or id. Raises BadRequest."""
+    """Returns the thread with this key; otherwise the thread with this name or id, if there is only one.
+
+    Raises BadRequest.
+    """
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]

@@ -1,4 +1,4 @@
-"""Merged stacks: calls with the same path of names."""
+"""Merged stacks: one node for calls with the same path."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-class _Calls(msgspec.Struct, frozen=True, eq=False):
-    """Frames of the selected threads, sorted by time. Unselected frames that enclose selected calls have no time."""
+@dataclass(frozen=True, eq=False)
+class _Calls:
+    """Frames of the selected threads, sorted by time.
+
+    Frames outside the selected steps have no time. They are included if they enclose selected calls.
+    """
 
     row: Int64
-    """Row of the frame; -1 for frames from a capture."""
+    """Row of the frame; -1 for frames that come from a capture."""
     parent: Int32
     thread: Int32
     chosen: Bool
@@ -41,7 +45,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     backward_host_ns: Int64
     backward_device_ns: Int64
     replayed_kind: Int64
-    """Kinds of the frames from a capture, which come last."""
+    """Kinds of the frames that come from a capture. These frames are last."""
     replayed_label: Int64
     rest_ns: int
 
@@ -49,10 +53,11 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
 def merged_stacks(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread``, or if sorted by time.
+    """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread`` is set or the stacks
+    are sorted by time.
 
-    Enclosing frames may start before the selected steps. ``most`` limits the number of places; those with the most
-    time are returned. Raises BadRequest for an unknown thread.
+    Enclosing frames may start before the selected steps. At most ``most`` nodes are returned: those with the most
+    time. Raises BadRequest for an unknown thread.
     """
     by_time = choice.order == "time"
     found = (
@@ -65,7 +70,10 @@ def merged_stacks(
 
 @cached_by_argument
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
-    """Returns the merged stacks over all threads; cached, because the table of functions and its details use it."""
+    """Returns stacks merged over all threads.
+
+    The result is cached: both the table of functions and the details of a function use it.
+    """
     return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
 
@@ -107,7 +115,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Sums ``values`` over the calls of each place. Frames of recorded stacks have no values."""
+        """Returns, for each node, the sum of ``values`` over its calls. Frames of recorded stacks have no values."""
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return Laid(
@@ -125,7 +133,10 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Gives scopes with equal names the same kind. One thread may record a Python call, another a module or range."""
+    """Sets the same kind for scopes with equal names.
+
+    Some threads record a module or range where others record a Python call.
+    """
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
@@ -176,14 +187,20 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """Returns the innermost frame that encloses the launch of each device row, without runtime calls; -1 = none."""
+    """Returns, for each device row, the innermost frame that encloses its launch; -1 = none.
+
+    Runtime calls are not used as frames.
+    """
     if choice.of == "operators":
         return _frame_around(trace, trace.operator[work], choice)
     return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """Returns the frame of each host row, or the innermost enclosing frame, without runtime calls; -1 = none."""
+    """Returns, for each host row, the row's own frame or the innermost enclosing frame; -1 = none.
+
+    Runtime calls are not used as frames.
+    """
     place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     if choice.of == "operators":
         return place[source]

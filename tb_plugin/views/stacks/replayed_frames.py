@@ -26,8 +26,12 @@ REPLAY = "(graph replay)"
 IS_REPLAY = -2
 
 
-class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
-    """Frames added after the frames of a trace. ``parent`` and ``owner`` are indices into both together."""
+@dataclass(frozen=True, eq=False)
+class ReplayedFrames:
+    """Frames added after the frames of a trace.
+
+    ``parent`` and ``owner`` are indices into the trace's frames followed by these frames.
+    """
 
     parent: Int32
     kind: Int64
@@ -41,7 +45,7 @@ def replayed_frames(
 ) -> ReplayedFrames:
     """Returns the frames of replayed device work.
 
-    ``launcher`` is the frame that encloses the launch of each piece of work, as an index into ``row``.
+    ``launcher`` has, for each piece of work, the frame that encloses its launch, as an index into ``row``.
     """
     origins = origins_of(trace)
     scopes = origins.scopes

@@ -1,7 +1,7 @@
 """Merged call stacks by CPU or device time.
 
-Calls with the same path of names are merged into one place. CPU time is attributed to the innermost open frame,
-device time to the frame that launched the work. The self times of all places add up to the selected time.
+Calls with the same path of names are merged into one node. CPU time is attributed to the innermost open frame, and
+device time to the frame that launched the work. The self times of all nodes add up to the selected time.
 """
 
 from __future__ import annotations
@@ -49,17 +49,15 @@ NODES_SENT = 10_000
 
 
 class Stacks(DeclaredView, entry=VIEW):
-    """Merged stacks of Python calls and operators."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on."""
         keys = ("of", "weight", "order", "fold", "function")
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns merged stacks, functions and threads; for a ``function``, its callers and callees.
+        """Returns merged stacks, functions and threads. With the parameter ``function``, returns its callers and
+        callees.
 
-        Raises BadRequest for an unknown option, thread or step, NotFoundError for an unknown function.
+        Raises BadRequest for an unknown option, thread or step, and NotFoundError for an unknown function.
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
@@ -85,7 +83,6 @@ class Stacks(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 

@@ -27,9 +27,9 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Present if the profile contains ready-made tables. Each is unchanged, with the profile's column "
-            "titles and units. `allocator_blocks` and `allocator_totals` exist if the profile contains "
-            "blocks with both times, or totals of several allocators."
+            "The view exists if the profile contains ready-made tables. Each table is unchanged, with "
+            "the profile's column titles and units. `allocator_blocks` and `allocator_totals` exist if "
+            "the profile contains blocks with both times, or totals of several allocators."
         ),
         tables="as named by the profile, `allocator_blocks`, `allocator_totals`.",
     ),

@@ -1,4 +1,4 @@
-"""Tables and allocator records that the profiler reports."""
+"""Vendor tables and allocator records of a profile."""
 
 from __future__ import annotations
 
@@ -24,19 +24,14 @@ ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
 class VendorTables(DeclaredView, entry=VIEW):
-    """Tables that the profiler reports."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the steps. They do not change the tables."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables unchanged. Raises BadRequest for unknown steps."""
         frames = {frame.name: frame for frame in _frames(trace)}
         return Part(select_rows(trace, params.steps).coverage, {}, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one of its tables."""
         return answer_view(self, parts[0], params)
 
 
@@ -79,7 +74,8 @@ def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
 
 
 def _column_parts(trace: TraceTable, column: ReportedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Returns key, title, unit and values of a column. The title includes a unit that the page does not know.
+    """Returns key, title, unit and values of a column. If the page has no format for the unit, the unit is part of
+    the title.
 
     Wall-clock times become relative to the first event, because browsers lose digits of times since 1970.
     """

@@ -1,6 +1,6 @@
 """Lanes and zoom levels of all events.
 
-The events themselves are sent in tiles, at the resolution of the screen.
+The events themselves are sent in tiles, at screen resolution.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ SLICES = 1200
 
 
 class TimelineAnalysis(DeclaredView, entry=VIEW):
-    """Lanes and zoom levels of a trace, independent of the selected steps."""
-
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on. Steps do not filter the timeline."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns lanes and zoom levels."""
         head = head_of(pyramid_of(trace))
         payloads: dict[str, Payload] = {"timeline": head}
         if len((failures := failures_of(trace)).row):
@@ -42,7 +38,6 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
         return Part(select_rows(trace, params.steps).coverage, payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns lanes and zoom levels for the page."""
         return answer_view(self, parts[0], params)
 
 

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_plugin.formats.ascend import reader as of_reader
-from tb_plugin.formats.ascend.column_titles import MB, MS, US
 from tb_plugin.formats.ascend.communication import document as of_document
 from tb_plugin.formats.ascend.communication.calls import calls_in, step_label
 from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.communication.groups import number_of, reported_groups
 from tb_plugin.formats.ascend.communication.steps import steps_of
 from tb_plugin.formats.ascend.communication.units import scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication_titles import MB, MS, US
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import (
     BANDS,

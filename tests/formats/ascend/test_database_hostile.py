@@ -80,8 +80,8 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
     assert 3000 < len(raw.start_ns) < 4000
     assert not raw.report.complete
     told = {issue.code: issue.text for issue in raw.report.issues}
-    assert f"is truncated after {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
-    assert "table TASK was only partly read" in told["database_damaged"]
+    assert f"only its first {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
+    assert "only part of table TASK was read" in told["database_damaged"]
 
 
 def test_bytes_flipped(good: bytes) -> None:
@@ -305,7 +305,7 @@ def test_pages_that_lie_in_themselves_end() -> None:
         found.read("t", whole="x")
         return [issue.text for issue in log.issues()]
 
-    assert "more rows than the file can hold" in within(bytes(content), few)[0]
+    assert "more rows than the file can contain" in within(bytes(content), few)[0]
 
 
 def test_a_table_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:

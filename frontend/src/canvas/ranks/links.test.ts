@@ -63,7 +63,7 @@ test('what failed is not waited for, and ranks of another run take no part', () 
   const all = [shown('', true), shown('a', true)]
   expect(linkedRanksText(all, 2)).toBe('linked on all 2 ranks of this timeline')
   expect(linkedRanksText([...all, shown('b', false)], 2)).toBe(
-    'linked on 2 of the ranks on this timeline, 1 rank not read yet',
+    'linked on 2 of the ranks on this timeline, 1 rank not loaded yet',
   )
   expect(linkedRanksText([...all, shown('b', true), shown('c', true)], 2)).toBe(
     'linked on 2 of the ranks on this timeline',

@@ -57,7 +57,7 @@ export function linkedRanksText(sections: readonly Pick<VisibleSection, 'section
     own.length > calls
       ? `linked on ${calls} of the ranks on this timeline`
       : `linked on all ${own.length} ranks of this timeline`
-  return unread > 0 ? `${on}, ${counted(unread, 'rank')} not read yet` : on
+  return unread > 0 ? `${on}, ${counted(unread, 'rank')} not loaded yet` : on
 }
 
 /** A rank that came last: at how many collectives, and by how much in all. */

@@ -1,8 +1,8 @@
 // An opened row of kernels by operator: both kernels.
 import { Button } from '@mantine/core'
 import type { Row } from '../../lib/tableRows'
-import { joinList } from '../../state/hash'
-import { openViewOfProfile } from '../../state/route'
+import { joinList } from '../../state/tensorboardHash'
+import { openViewOfProfile } from '../../state/urlState'
 import type { Side } from './comparedRow'
 import rowDetailCss from '../../parts/rowDetail.module.css'
 import textCss from '../../widgets/text.module.css'

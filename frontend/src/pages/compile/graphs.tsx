@@ -12,9 +12,9 @@ import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { joinList } from '../../state/hash'
 import { followLink, showInTimeline } from '../../state/links'
-import { setRoute } from '../../state/route'
+import { joinList } from '../../state/tensorboardHash'
+import { setRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -111,7 +111,7 @@ function sourceOf(view: View): string {
 function refusedText(refused: Table): string {
   const { refused_source: source, captured_graph: graph, refusal } = refused.rows[0] ?? {}
   const more = refused.total_rows - 1
-  return `Not used for graph ${graph}: ${source}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
+  return `${source} was not used for graph ${graph}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
 }
 
 /** Replayed time by source of attribution. */

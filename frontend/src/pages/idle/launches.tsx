@@ -15,10 +15,10 @@ import { firstNumber, RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { joinList } from '../../state/hash'
 import { showHits, showInTimeline } from '../../state/links'
 import { setPrefs, usePrefs } from '../../state/prefs'
-import { setRoute } from '../../state/route'
+import { joinList } from '../../state/tensorboardHash'
+import { setRoute } from '../../state/urlState'
 import { Card, Placeholder, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -135,7 +135,7 @@ function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
       <Code text={name} />
       {': '}
       <Amount figure={time} /> in {counted(calls, 'call')}
-      {idle && !idles && '; the device is never idle during runtime calls'}
+      {idle && !idles && '; the device is never idle during these calls'}
       {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <button

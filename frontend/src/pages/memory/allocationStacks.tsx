@@ -10,7 +10,7 @@ import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { setRoute, useRoute } from '../../state/route'
+import { setRoute, useRoute } from '../../state/urlState'
 import { Placeholder } from '../../widgets/basics'
 import { DeviceChoice, EventField } from './snapshotBar'
 

@@ -1,8 +1,8 @@
 // The device picker of memory pages.
 import { NativeSelect, SegmentedControl } from '@mantine/core'
 import type { Figures } from '../../api/payloads'
-import type { Values } from '../../state/hash'
-import { setRoute } from '../../state/route'
+import type { Values } from '../../state/tensorboardHash'
+import { setRoute } from '../../state/urlState'
 import css from './devicePicker.module.css'
 
 export function DevicePicker(props: {

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { ofWorker } from '../../lib/companions'
-import { openViewOfProfile } from '../../state/route'
+import { openViewOfProfile } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 

@@ -3,7 +3,7 @@ import { NativeSelect, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../api/payloads'
 import { parseEventNumber } from '../../lib/eventNumber'
-import { setRoute } from '../../state/route'
+import { setRoute } from '../../state/urlState'
 import textCss from '../../widgets/text.module.css'
 import css from './snapshotBar.module.css'
 

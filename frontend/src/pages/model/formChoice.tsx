@@ -1,6 +1,6 @@
 // The choice among a page's forms (`form` in the URL).
 import { SegmentedControl } from '@mantine/core'
-import { setRoute, useRoute } from '../../state/route'
+import { setRoute, useRoute } from '../../state/urlState'
 
 /** Returns the form that is chosen among those that there are. */
 export function useForm(forms: readonly { value: string }[]): string {

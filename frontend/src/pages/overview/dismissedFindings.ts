@@ -1,7 +1,7 @@
 // Dismissed findings: rule ids in the URL.
 import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
-import { readRoute, setRoute, useRoute } from '../../state/route'
+import { readRoute, setRoute, useRoute } from '../../state/urlState'
 
 const idsOf = (text = '') => text.split(',').filter(Boolean)
 

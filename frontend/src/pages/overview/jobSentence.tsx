@@ -9,7 +9,7 @@ import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { useCachedView } from '../../state/data'
 import { useRunRead } from '../../state/readRuns'
-import { openView, workerLink } from '../../state/route'
+import { openView, workerLink } from '../../state/urlState'
 import { Sentence } from '../../widgets/notices'
 import textCss from '../../widgets/text.module.css'
 

@@ -1,7 +1,7 @@
 // The first findings, one line each.
 import type { Figure, Figures, Notice, Notices } from '../../api/payloads'
 import type { Scale } from '../../lib/format'
-import { openView } from '../../state/route'
+import { openView } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
 import { BADGES, Sentence } from '../../widgets/notices'
 import { SavingBar, SavingText, savingsScale } from '../../widgets/saving'

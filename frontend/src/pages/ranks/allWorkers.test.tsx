@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { type AllWorkers, AllWorkersFrame } from './allWorkers'
 
 // It asks for the window, and no problem is shown here that a way out leads from.
-vi.mock('../../state/route', () => ({ setRoute: () => undefined }))
+vi.mock('../../state/urlState', () => ({ setRoute: () => undefined }))
 
 const ALL: AllWorkers = {
   query: {},

@@ -7,7 +7,7 @@ import { spansOfRun } from '../../lib/profiles'
 import { AnswerPage, RowFacts } from '../../parts/answerPage'
 import type { PageProps } from '../../parts/page'
 import type { Group } from '../../parts/tableSection'
-import { openViewOfProfile } from '../../state/route'
+import { openViewOfProfile } from '../../state/urlState'
 import { ReadingAll } from './allWorkers'
 
 const SEARCH = 'Search collectives, text or /regex/'

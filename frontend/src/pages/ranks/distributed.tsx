@@ -19,7 +19,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRunRead } from '../../state/readRuns'
-import { readRoute } from '../../state/route'
+import { readRoute } from '../../state/urlState'
 import { Card, MetricName, Swatch } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -259,7 +259,7 @@ function RankBars({ series, wide }: { series: Series; wide: boolean }) {
     <Card
       className={wide ? layoutCss.span12 : layoutCss.span6}
       title={series.title}
-      subtitle={`mean step of one rank: the ${series.x.length} compared ranks differ by at most 2 %`}
+      subtitle={`mean step of one rank, because the ${series.x.length} compared ranks differ by at most 2 %`}
     >
       <FigureList
         figures={series.lines.map(({ metric, values }) => ({ metric, value: values[middle] ?? null, note: '' }))}

@@ -15,8 +15,8 @@ import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { joinList } from '../../state/hash'
-import { openViewOfProfile, setRoute, useRoute } from '../../state/route'
+import { joinList } from '../../state/tensorboardHash'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder, Swatch, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { CloseIcon } from '../../widgets/icons'
@@ -304,7 +304,7 @@ function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: 
       <Card
         className={wide ? layoutCss.span12 : layoutCss.span6}
         title={`${heat.title}: ranks, largest first`}
-        subtitle="mean step; the spread is the same in every step"
+        subtitle="mean step; the ranks differ equally in every step"
       >
         <Chart series={sorted} height={280} />
       </Card>

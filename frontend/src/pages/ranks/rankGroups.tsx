@@ -21,7 +21,7 @@ export function RankGroups({ view }: { view: View }) {
           kinds={payloadByName(view, 'device_kinds', 'table')}
           what="per node and process"
           noun="device"
-          none="The traces name no device."
+          none="The traces contain no device names."
         />
       )}
       {groups && (
@@ -30,7 +30,7 @@ export function RankGroups({ view }: { view: View }) {
           kinds={payloadByName(view, 'group_kinds', 'table')}
           what={`${groups.matched_rows.toLocaleString('en-US')}, as recorded`}
           noun="group"
-          none="The traces name no process group."
+          none="The traces contain no process groups."
         />
       )}
     </>

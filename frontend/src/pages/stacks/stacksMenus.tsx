@@ -2,7 +2,7 @@
 import { Button, Radio, SegmentedControl } from '@mantine/core'
 import { type Query, stacksUrl } from '../../api/client'
 import { MenuButton } from '../../parts/menuButton'
-import { setRoute } from '../../state/route'
+import { setRoute } from '../../state/urlState'
 import toolbarCss from '../../parts/toolbar.module.css'
 
 interface Group {

@@ -3,7 +3,7 @@ import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine
 import { useEffect, useRef } from 'react'
 import { precise } from '../../lib/format'
 import { type Bookmark, MOST, NOTE_LENGTH, writeBookmarks } from '../../state/bookmarks'
-import { setRoute } from '../../state/route'
+import { setRoute } from '../../state/urlState'
 import { BookmarkIcon, CloseIcon } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'

@@ -2,7 +2,7 @@
 import { Checkbox, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import { MenuButton } from '../../parts/menuButton'
-import { setRoute, useRoute } from '../../state/route'
+import { setRoute, useRoute } from '../../state/urlState'
 import toolbarCss from '../../parts/toolbar.module.css'
 
 const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']

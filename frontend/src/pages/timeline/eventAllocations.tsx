@@ -6,8 +6,8 @@ import type { Range } from '../../canvas/timeline/model'
 import { allocationRange } from '../../lib/companions'
 import { addressText } from '../../lib/profiles'
 import { useCompanions } from '../../state/companions'
-import type { Values } from '../../state/hash'
-import { openViewOfProfile } from '../../state/route'
+import type { Values } from '../../state/tensorboardHash'
+import { openViewOfProfile } from '../../state/urlState'
 
 /** URL state of the snapshot's blocks table, limited to the event's time. */
 function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {

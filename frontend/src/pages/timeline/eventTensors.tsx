@@ -38,7 +38,9 @@ export function EventTensors(props: Props) {
   if (found.length > 1) {
     return (
       <Block>
-        <p className={textCss.none}>{found.length} execution traces are available, but none names its trace.</p>
+        <p className={textCss.none}>
+          {found.length} execution traces are available, but they do not identify the traces they belong to.
+        </p>
       </Block>
     )
   }

@@ -11,8 +11,8 @@ import { matcher, parseSearch } from '../../lib/search'
 import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
 import { useView, whenReady } from '../../state/data'
-import { readRoute, setRoute, useRoute } from '../../state/route'
 import { decodeHit } from '../../state/rowHighlight'
+import { readRoute, setRoute, useRoute } from '../../state/urlState'
 
 const HITS = 1000
 const GAPS = 500
@@ -75,7 +75,7 @@ export function useOverlays(
   )
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
-  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show arrows`)
+  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show them`)
   return { extras, selected, searchHits: found, notes, go }
 }
 

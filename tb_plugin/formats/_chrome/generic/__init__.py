@@ -1,1 +1,1 @@
-"""Rows from Chrome events of any tool, with all their arguments."""
+"""Rows with all arguments, from Chrome events of any tool."""

@@ -16,7 +16,10 @@ _MAX_FRAMES = 1000  # maximum number of frames loaded per stack, innermost first
 
 
 class CallStacks:
-    """Stacks by event index. They are resolved after the read, because ``stackFrames`` may follow the events."""
+    """Collects call stacks by event index.
+
+    Frames are looked up after the read, because ``stackFrames`` may follow the events.
+    """
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
@@ -29,9 +32,9 @@ class CallStacks:
         self._stack += stacks
 
     def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
-        """Returns event indices and the string ids of their stacks; -1 = unknown frame.
+        """Returns event indices, and the string ids of their stacks (-1 = unknown frame).
 
-        Stacks list the innermost frame first, separated by ``;``.
+        The text of a stack starts with the innermost frame. Frames are separated by ``;``.
         """
         known = frames if isinstance(frames, Mapping) else {}
         texts: dict[str, int] = {}
@@ -51,7 +54,7 @@ def stack_of(event: Event) -> Any:
 
 
 def end_stack_of(event: Event) -> Any:
-    """Returns the stack recorded at the end of a range, or None."""
+    """Returns the call stack recorded at the end of a range, or None."""
     return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
 
 

@@ -1,4 +1,4 @@
-"""Events of any tool, and the roles of their phases (``ph``)."""
+"""Events of any tool, and the role of each phase (``ph``)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(l
 
 
 def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list. With ``digits``, times are raw text."""
+    """Returns the events of a JSON list. If ``digits`` is True, times are undecoded digits."""
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
 class Role(IntEnum):
-    """How an event contributes to rows."""
+    """Contribution of an event to rows."""
 
     RANGE = 0  # a complete range
     BEGIN = 1  # starts a range on its thread
@@ -52,7 +52,7 @@ class Role(IntEnum):
 
 
 class Scope(IntEnum):
-    """The scope of an event that has neither thread nor operation."""
+    """Scope of an event that has neither a thread nor an operation."""
 
     PROCESS = 1
     TRACE = 2

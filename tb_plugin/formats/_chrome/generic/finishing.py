@@ -34,8 +34,9 @@ _SCOPES = {
 }
 
 
-class Collection(msgspec.Struct, frozen=True, eq=False):
-    """Columns of all row events in file order, and their optional arguments."""
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Columns of all events that become rows, in file order, and their optional arguments."""
 
     columns: dict[str, npt.NDArray[Any]]
     sparse: dict[str, tuple[Int32, Int64]]
@@ -111,10 +112,11 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
     def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
-        """Returns the event indices of matched starts and of their ends.
+        """Returns the event indices of matched starts, and of their ends.
 
-        A named end closes the innermost open range of that name. If any end on a thread (or in an operation) is
-        unnamed, every end there closes the innermost open range: mixing both rules would mismatch ranges.
+        An end with a name closes the innermost open range with that name. But if a thread or operation has any end
+        without a name, every end there closes the innermost open range, because mixing the two rules would mismatch
+        ranges.
         """
         name = self.columns["name"][some]
         thread, count = number_groups(owner[some])
@@ -127,7 +129,9 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Assigns a track to rows without a thread: process and name of the first row of their operation."""
+        """Assigns a track to each row that belongs to an operation: the process and name of the operation's first
+        row.
+        """
         of_key = np.flatnonzero(key != MISSING)
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
@@ -150,7 +154,9 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns columns of thread clock times: CPU time used by a range, and its start on that clock."""
+        """Returns two columns from the thread clock: the CPU time of a range, and the start of a range on that
+        clock.
+        """
         time_row, time = self.sparse["thread_time"]
         of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
@@ -192,7 +198,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
     """Returns the operation of each row, and the first row of each operation.
 
-    Rows with the same key that overlap in time form one operation.
+    An operation consists of rows that have the same key and overlap in time.
     """
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -211,7 +217,7 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
     """Converts a column from event indices to row indices.
 
-    If both start and end have a value, the end's value is used.
+    If the start and the end of a range both have a value, the value of the end is used.
     """
     row = place[column.row]
     order = np.lexsort((late[column.row], row))

@@ -1,4 +1,4 @@
-"""Collected columns of the events of any tool."""
+"""Columns collected from the events of any tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (f
 # Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C
 _PYTHON_NAMES = re.compile(r"\$\S+ \S")
 _TOTAL_PREFIX, _TOTAL_ARGUMENTS = "Total ", {"count", "avg ms"}
-"""clang writes the total time of its ranges as additional ranges with these names and arguments, one thread each."""
+"""Name prefix and arguments of the ranges in which clang writes total times. Each such range has its own thread."""
 _ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
 FAR = 2.0**62
 _SCOPES = {"p": Scope.PROCESS, "g": Scope.TRACE}
@@ -44,8 +44,6 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Collects all events of a trace."""
-
     def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
@@ -69,7 +67,7 @@ class Collected:
         self._log = log
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events; with ``digits``, times are raw text.
+        """Adds events. If ``digits`` is True, their times are undecoded digits.
 
         May raise NeedsDigits, but only before anything is added.
         """
@@ -213,7 +211,7 @@ class Collected:
         column.add(np.asarray(values, np.int64))
 
     def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
-        """Adds all arguments by name. For speed, events with the same argument names are handled together."""
+        """Adds all arguments by name. Events with the same argument names are processed together, for speed."""
         filled = [stated or {} for stated in args] if None in args else cast(Sequence[dict[str, Any]], args)
         shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, shape in enumerate(map(tuple, filled)):
@@ -237,13 +235,16 @@ def _is_total(event: Event) -> bool:
 
 
 def _operation(event: Event) -> tuple[Any, ...]:
-    """Returns the key of an event's operation. Object events are keyed by process and type."""
+    """Returns the key of an event's operation. The key of an object event consists of its process and type."""
     key = scoped_key(event)
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 
 def _present(values: Sequence[Any]) -> list[int]:
-    """Returns the indices of values that are not None. Most columns are empty, so this is checked first."""
+    """Returns the indices of values that are not None.
+
+    First checks for an empty column, because most columns are empty.
+    """
     if values.count(None) == len(values):
         return []
     return list(compress(range(len(values)), [value is not None for value in values]))
@@ -264,7 +265,7 @@ def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
 
 
 def without_device(count: int) -> dict[str, Any]:
-    """Returns empty device columns for a trace without devices."""
+    """Returns empty device columns, for a trace without devices."""
     none = np.full(count, MISSING, np.int64)
     no = np.zeros(count, np.bool_)
     return {

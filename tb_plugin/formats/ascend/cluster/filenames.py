@@ -1,4 +1,4 @@
-"""Folders with a job analysis, recognised by file names."""
+"""Recognition of job analysis folders by file names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILENAMES = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existi
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns a candidate for each folder that contains a known analysis file. Folder names do not matter."""
+    """Returns a candidate for each folder that contains a known analysis file, whatever the name of the folder."""
     folders: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
@@ -29,7 +29,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns the name of a known analysis file without its folder, or "" for other files."""
+    """Returns the base name of a known analysis file, or "" for other files."""
     last = PurePosixPath(name).name
     return last if last in FILENAMES else ""
 
@@ -37,7 +37,7 @@ def kind_of(name: str) -> str:
 def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
     """Returns a candidate.
 
-    A folder with the default name is part of its parent's run; any other folder is its own run.
+    A folder with the default name belongs to the run of its parent folder. Any other folder is a separate run.
     """
     run = folder.parent if folder.name == OUTPUT else folder
     names = sorted(map(str, files), key=lambda name: FILENAMES.index(kind_of(name)))

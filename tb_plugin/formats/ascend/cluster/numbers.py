@@ -52,7 +52,7 @@ def step_of(value: Any) -> str | None:
 
 
 def _logged(value: Any, found: Value | None, log: IssueLog) -> Value | None:
-    """Returns ``found``. If it is None, logs a bad cell, unless the cell is marked as empty."""
+    """Returns ``found``. If it is None, logs an invalid cell, unless the cell is marked as empty."""
     if found is None and (isinstance(value, list | dict) or str(value).strip() not in _NONE):
         log.add(
             "bad_cell", "note", example="a list or an object" if isinstance(value, list | dict) else str(value)[:80]

@@ -50,11 +50,10 @@ class AscendClusterReader(DeclaredReader, entry=CLUSTER):
     """
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of a read, in bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
-        """Reads the analysis. Raises UnreadableTrace if no file is readable, and any error from ``progress``."""
+        """Reads the analysis. Raises UnreadableTrace if no file is readable, and any error that ``progress`` raises."""
         return _Reading(source, progress).read()
 
 
@@ -102,7 +101,7 @@ class _Reading:
         table = read_table((content,), rows.log)
         lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
         if table is None or lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
+            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
             self._note(files.STEPS, "missing_columns", text)
         else:
             self._opened.is_any_read = True
@@ -131,7 +130,7 @@ class _Reading:
 
 
 def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Names groups that are listed only by their ranks, and adds groups that occur only in the file of calls."""
+    """Adds names to the groups that have only ranks so far. Also adds groups that occur only in the file of calls."""
     known = {row["group"] for row in rows.rows(GROUPS)}
     unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows.rows(GROUPS):
@@ -188,5 +187,5 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file is truncated; only its complete part is shown")
+        log.note("truncated_tail", "the file is truncated; only its complete entries are shown")
     return b"".join(parts[:whole]) + closers

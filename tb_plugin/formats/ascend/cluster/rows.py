@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.cluster.numbers import float_of, scaled_integer
-from tb_plugin.formats.ascend.column_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
+from tb_plugin.formats.ascend.communication_titles import CALL_TITLES, GB, MB, MS, PART_OF, TOTAL, US
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, SCHEMAS
 
@@ -21,18 +21,17 @@ _P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
 
 
 class Rows:
-    """Collects table rows. ``log`` is the log of the current file."""
+    """Table rows of all files. ``log`` is the log of the current file."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, table: str, **values: Any) -> None:
-        """Appends a row to a table."""
         self._rows[table].append(values)
 
     def rows(self, table: str) -> Sequence[dict[str, Any]]:
-        """Returns the rows that a table has so far."""
+        """Returns the rows added to a table so far."""
         return self._rows.get(table, ())
 
     def tables(self) -> dict[str, pa.Table]:
@@ -51,7 +50,7 @@ class Rows:
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
-        """Adds the data that a call moved over one link type, if any."""
+        """Adds the data that a call moved over one link type. Adds nothing if the call moved no data."""
         moved, took = scaled_integer(size, MB, self.log), scaled_integer(time, MS, self.log)
         if moved or took:
             self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=float_of(large, self.log))
@@ -89,7 +88,9 @@ class Rows:
 
 
 def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Adds the enclosing link type to each row, if the call uses both types."""
+    """Adds ``part_of`` to each row: the larger link type that includes the row's link type, if the same call also
+    used it.
+    """
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [
         row
@@ -99,13 +100,12 @@ def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def kind_of_call(name: str) -> str:
-    """Returns "p2p" for sends and receives, recognised by name; "collective" for other calls."""
+    """Returns "p2p" if the name is that of a send or receive, otherwise "collective"."""
     lower = name.lower()
     return "p2p" if lower.startswith(_P2P) or lower in _P2P_KINDS else "collective"
 
 
 def text_of(value: Any) -> str | None:
-    """Returns a text, or None if it is missing or empty."""
     return value if isinstance(value, str) and value else None
 
 

@@ -1,4 +1,4 @@
-"""Database of a job analysis, in two generations of table names."""
+"""Databases of job analyses, with old or new table names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call
 from tb_plugin.formats.ascend.cluster.texts import group_into, packets_into, step_into
-from tb_plugin.formats.ascend.column_titles import TOTAL, US
+from tb_plugin.formats.ascend.communication_titles import TOTAL, US
 from tb_plugin.formats.ascend.database.cells import Columns, Form
 from tb_plugin.formats.ascend.database.safe_open import Database
 
@@ -27,7 +27,7 @@ _CALL = ("step", "hccl_op_name", "group_name")
 
 
 def tables_into(database: Database, rows: Rows) -> dict[str, str]:
-    """Adds the rows of all known tables. Returns the job facts in the database."""
+    """Adds the rows of all known tables. Returns the job metadata in the database."""
     numbers = dict.fromkeys(_STEPS, Form.NUMBER) | dict.fromkeys(_INDEXES, Form.WHOLE)
     for row in _read(database, ("ClusterStepTraceTime",), ("step", "type", "index"), numbers):
         values = {key: scaled_integer(row[column], US, rows.log) for column, key in _STEPS.items()}
@@ -62,7 +62,10 @@ def _calls_into(database: Database, rows: Rows) -> None:
 
 
 def _bands_into(database: Database, rows: Rows) -> None:
-    """Adds the data moved by each call. The table repeats it for each packet size, so duplicates are skipped."""
+    """Adds the data moved by each call.
+
+    The table repeats this data for each packet size, so repeated rows are skipped.
+    """
     numbers = ("transit_size", "transit_time", "large_packet_ratio", "package_size", "total_duration")
     forms = dict.fromkeys(numbers, Form.NUMBER) | {"rank_id": Form.WHOLE, "count": Form.WHOLE}
     seen_calls = set()
@@ -81,7 +84,7 @@ def _bands_into(database: Database, rows: Rows) -> None:
 def _call(row: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
     """Returns the call of a row.
 
-    Returns None for a row with totals, and for a row without a call, which is logged.
+    Returns None for a row with totals, and for a row without a call. A row without a call is logged.
     """
     name, rank = row["hccl_op_name"], row["rank_id"]
     if name == TOTAL:

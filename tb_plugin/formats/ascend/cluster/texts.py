@@ -1,4 +1,4 @@
-"""Text files of a job analysis, from tools since 2023."""
+"""Text files of job analyses, from tools since 2023."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tb_plugin.formats.ascend.cluster.numbers import rank_of, ranks_in, scaled_integer, step_of
 from tb_plugin.formats.ascend.cluster.rows import Rows, kind_of_call, text_of
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication_titles import (
     BANDWIDTH,
     CALL_TITLES,
     EXAMPLE,
@@ -48,7 +48,7 @@ def steps_into(table: CsvTable, rows: Rows) -> None:
 
 
 def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str, Any]) -> None:
-    """Adds the step times of one rank or stage. Logs rows of any other kind."""
+    """Adds the step times of one rank or pipeline stage. Logs rows of any other kind."""
     if kind == "rank" and (rank := rank_of(index)) is not None:
         rows.add(STEP_TIMES, rank=rank, step=step_of(step), **values)
     elif kind == "stage" and (ranks := ranks_in(index)):
@@ -58,9 +58,9 @@ def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str,
 
 
 def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, list[int]]:
-    """Adds communication calls and the data they moved. Returns the known ranks of each group.
+    """Adds communication calls and the data that they moved. Returns the known ranks of each group.
 
-    Totals over all calls are skipped, because the calls themselves are added.
+    Skips rows with totals over all calls.
     """
     groups: dict[str, list[int]] = {}
     for outer, step, name, group, ranks in _calls(document, rows):
@@ -98,7 +98,7 @@ def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[st
 
 
 def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, count: Any, time: Any) -> None:
-    """Adds the packets of one size that a call sent."""
+    """Adds a call's packets of one size."""
     rows.add(
         PACKETS,
         **call,
@@ -123,10 +123,10 @@ def matrix_into(document: Mapping[str, Any], rows: Rows) -> None:
 
 
 def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
-    """Adds groups of ranks, and pipeline stages if the file lists them.
+    """Adds groups of ranks, and pipeline stages if the file has them.
 
-    A list under "p2p" is a stage, unless a group for sends and receives has the same ranks. A truncated file may
-    lack that group.
+    A list of ranks under "p2p" is a stage, unless a group for sends and receives has the same ranks. Stages are not
+    read from a truncated file, which may lack such groups.
     """
     named = []
     is_cut = any(code == "truncated_tail" for code, _ in rows.log.entries)
@@ -150,7 +150,6 @@ def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
 def group_into(
     rows: Rows, ranks: list[int], kind: Any, group: Any = None, name: Any = None, library: Any = None
 ) -> None:
-    """Adds one group."""
     rows.add(
         GROUPS,
         kind=text_of(kind),
@@ -162,14 +161,14 @@ def group_into(
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Formats ranks as in the tables."""
+    """Formats ranks as the tables do."""
     return ", ".join(map(str, ranks))
 
 
 def _calls(
     document: Mapping[str, Any], rows: Rows
 ) -> Iterator[tuple[str, str | None, str, str | None, dict[str, Any]]]:
-    """Yields the calls: ranks of the group as text, step, name, group and details."""
+    """Yields each call: the ranks of its group as text, step, name, group and details."""
     for outer, steps in document.items():
         if not isinstance(steps, dict):
             rows.log.add("bad_row", "dropped", example=outer)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication_titles import (
     CALL_TITLES,
     MB,
     MOVED_BY_CALL,
@@ -24,7 +25,6 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     US,
 )
-from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 
@@ -40,7 +40,7 @@ Texts = Mapping[str, pa.Array]
 def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
     """Returns the table of calls.
 
-    ``keys`` identify the call of each row; ``texts`` contains its times by column title.
+    ``keys`` identify the call of each row. ``texts`` contains the times of the call by column title.
     """
     times = {
         key: scaled_integers(texts[title], MS, log, least=_MINIMUM.get(key, 0)) for key, title in CALL_TITLES.items()
@@ -50,9 +50,9 @@ def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) ->
 
 
 def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of link types in use, one row per call and type.
+    """Returns a table with one row per call and link type, for link types that the call used.
 
-    ``part_of`` names the enclosing link type, unless the call does not use it.
+    The column ``part_of`` contains the larger link type that includes this one, or null if the call did not use it.
     """
     size, time = scaled_integers(texts[SIZE], MB, log), scaled_integers(texts[TRANSIT], MS, log)
     within = pc.index_in(band, pa.array(list(PART_OF)))
@@ -74,7 +74,7 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
 def packets_of(
     keys: Texts, band: pa.Array, texts: tuple[pa.Array, pa.Array, pa.Array], rank: int | None, log: IssueLog
 ) -> pa.Table:
-    """Returns the table of packets. ``texts``: sizes in MB, counts, times in ms."""
+    """Returns the table of packets. ``texts`` contains sizes in MB, counts, and times in ms."""
     size, count, time = (
         scaled_integers(texts[0], MB, log),
         scaled_integers(texts[1], 0, log),
@@ -103,7 +103,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
         links = about.get(MOVED_BY_CALL)
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
-                log.add("bad_band", "note", text="link types without sizes were skipped", example=band)
+                log.add("bad_band", "note", text="link types without a data size were skipped", example=band)
                 continue
             if moved.get(SIZE) in _NO_DATA and moved.get(TRANSIT) in _NO_DATA:
                 continue
@@ -113,7 +113,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*call, band, size, *counted))
                 else:
-                    log.add("bad_packets", "note", text="packet sizes without count and time were skipped")
+                    log.add("bad_packets", "note", text="packet sizes without both a count and a time were skipped")
     calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
     titles = (START, *CALL_TITLES.values())
     stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
@@ -135,7 +135,7 @@ def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[s
     for step, classes in document.items():
         for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):
             if kind not in CLASSES or not isinstance(named_ones, dict):
-                log.add("bad_class", "note", text="entries that are not calls were skipped", example=kind)
+                log.add("bad_class", "note", text="entries that do not describe a call were skipped", example=kind)
                 continue
             for name, about in named_ones.items():
                 if name.startswith(TOTAL):
@@ -147,7 +147,7 @@ def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[s
 
 
 def _odd(step: str, log: IssueLog) -> tuple[()]:
-    log.add("bad_class", "note", text="entries that are not calls were skipped", example=step)
+    log.add("bad_class", "note", text="entries that do not describe a call were skipped", example=step)
     return ()
 
 
@@ -173,7 +173,7 @@ def _call(keys: Texts, rank: int | None) -> dict[str, Any]:
 
 
 def _codes(keys: Texts) -> Any:
-    """Returns an integer per row; equal keys have equal integers."""
+    """Returns an integer per row. Rows with equal keys have equal integers."""
     code = np.zeros(len(keys["step"]), np.int64)
     for column in keys.values():
         encoded = column.dictionary_encode()

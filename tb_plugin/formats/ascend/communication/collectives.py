@@ -1,4 +1,4 @@
-"""Collective arguments of device rows: group, ranks, data."""
+"""Group, ranks and data size of collectives on the device."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def timed_calls(operations: pa.Table) -> pa.Table:
 
 
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
-    """Returns the timed calls as kernels of a device."""
+    """Returns the calls that have start and duration as kernels of a device."""
     some = timed_calls(operations)
     count = some.num_rows
     return Kernels(
@@ -61,7 +61,7 @@ def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> 
 def collectives_of(
     columns: Mapping[str, Any], operations: pa.Table | None, groups: Mapping[str, Group], interner: Interner
 ) -> CollectiveArgs:
-    """Returns the collective arguments of the rows that are collectives."""
+    """Returns the arguments of all rows that are collectives."""
     names, place = np.unique(columns["name"], return_inverse=True)
     matches = [_NAME.match(interner.texts[name]) for name in names.tolist()]
     is_operation = np.array([match is not None for match in matches], np.bool_)
@@ -97,7 +97,7 @@ def collectives_of(
 
 
 def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
-    """Maps the last three digits of group numbers to groups. Ambiguous digits are omitted."""
+    """Maps the last three digits of each group number to the group. Digits shared by several groups are omitted."""
     found: dict[str, list[str]] = defaultdict(list)
     for number in groups:
         found[number[-3:]].append(number)
@@ -105,7 +105,7 @@ def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
 
 
 def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
-    """Returns the group of each row's call, matched by name and start (string ids, -1 = no such call)."""
+    """Returns the group of each row as a string id, -1 = unknown. Rows are matched to calls by name and start."""
     found = np.full(len(rows), MISSING, np.int32)
     if operations is None or not operations.num_rows:
         return found
@@ -145,7 +145,7 @@ def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
 
 
 def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
-    """Returns string ids of a column's converted texts for ``rows``; -1 = no text."""
+    """Converts the texts of a column for ``rows``, and returns their string ids; -1 = no text."""
     found = np.full(len(rows), MISSING, np.int32)
     if column is None or not column.is_text:
         return found
@@ -161,7 +161,7 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Finds the values of ``rows`` in a column.
 
-    Returns their indices in the column, and the indices in ``rows`` that have a value.
+    Returns the indices of the values in the column, and the indices in ``rows`` that have a value.
     """
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))

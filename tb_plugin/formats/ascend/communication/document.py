@@ -1,4 +1,4 @@
-"""``communication.json`` and its matrix as repaired objects of bounded size."""
+"""``communication.json`` and its matrix, with repaired JSON and a size limit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 
 
 def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the JSON object in a file, or None if it is unreadable, which is logged.
+    """Returns the JSON object in a file. Returns None for an unreadable file, and logs it.
 
-    Numbers become texts: a float would lose the nanoseconds of a time since 1970.
+    Numbers become texts, because a float would lose the nanoseconds of a time since 1970.
     """
     if len(content) > MOST_BYTES:
         text = f"the file has more than {MOST_BYTES >> 20} MiB of text and is not shown"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.column_titles import (
+from tb_plugin.formats.ascend.communication.calls import bands_of, operations_of, packets_of, step_label
+from tb_plugin.formats.ascend.communication.links import Links, links_of
+from tb_plugin.formats.ascend.communication_titles import (
     BANDWIDTH,
     CALL_TITLES,
     EXAMPLE,
@@ -15,8 +17,6 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     TRANSPORT,
 )
-from tb_plugin.formats.ascend.communication.calls import bands_of, operations_of, packets_of, step_label
-from tb_plugin.formats.ascend.communication.links import Links, links_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
 
@@ -31,7 +31,10 @@ def calls_table(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table:
 
 
 def moved_tables(table: CsvTable, rank: int | None, log: IssueLog) -> tuple[pa.Table, pa.Table]:
-    """Returns the tables of link types and packets. Each source row has one packet size and contributes to both."""
+    """Returns the tables of link types and packets.
+
+    Each row of ``table`` has one packet size and contributes to both results.
+    """
     keys, band = _keys(table), table.texts(TRANSPORT)
     texts = {title: table.texts(title) for title in (SIZE, TRANSIT, RATIO)}
     packets = packets_of(keys, band, (table.texts(PACKET), table.texts(COUNT), table.texts(PACKETS_TIME)), rank, log)

@@ -15,9 +15,8 @@ _BITS = 32
 MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
-class Group(msgspec.Struct, frozen=True):
-    """Known facts about a process group."""
-
+@dataclass(frozen=True)
+class Group:
     group: str  # number in the communication library
     name: str = ""  # the program's name: dp, tp, pp, ...
     library_name: str = ""
@@ -25,14 +24,17 @@ class Group(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...] = ()  # job ranks by index in the group; empty if unknown
 
     def rank_at(self, place: int, rank: int | None) -> int | None:
-        """Returns the job rank at an index of the group, or None if unknown. ``rank`` is this profile's rank."""
+        """Returns the job rank at an index of the group, or None if unknown. ``rank`` is the rank of this profile."""
         if self.ranks:
             return self.ranks[place] if 0 <= place < len(self.ranks) else None
         return rank if place == self.own else None
 
 
 def number_of(library_name: str) -> str:
-    """Returns the number that tables use for a group name: two polynomial hashes of 32 bits each."""
+    """Returns the group number for a group name of the communication library, as used in tables.
+
+    The number consists of two polynomial hashes of 32 bits each.
+    """
     most, parts = (1 << _BITS) - 1, []
     for prime in _PRIMES:
         value = 0
@@ -43,7 +45,7 @@ def number_of(library_name: str) -> str:
 
 
 def reported_groups(info: Any) -> dict[str, Group]:
-    """Returns the groups in ``parallel_group_info`` by number. Skips entries of unexpected type."""
+    """Returns the groups in ``parallel_group_info`` by group number. Skips entries of unexpected type."""
     found = {}
     for library_name, about in info.items() if isinstance(info, dict) else ():
         if not isinstance(about, dict):
@@ -62,9 +64,9 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Returns the reported groups plus the groups of calls.
+    """Returns the reported groups, followed by groups that only calls or links mention.
 
-    ``own`` maps groups to this rank's index in the group, known from links to itself.
+    ``own`` maps each group to the index of this rank in the group, known from the rank's link to itself.
     """
     all_groups = dict(groups)
     for number in dict.fromkeys(used):
@@ -73,7 +75,7 @@ def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mappi
 
 
 def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Table:
-    """Returns the table of groups. ``kinds`` maps groups to the kind of their calls."""
+    """Returns the table of groups. ``kinds`` maps each group to the kind of its calls."""
     every = list(groups.values())
     return job_table(
         GROUPS,

@@ -1,4 +1,4 @@
-"""Facts about the job in one rank's profile."""
+"""Job data in the profile of one rank."""
 
 from __future__ import annotations
 
@@ -38,18 +38,22 @@ from tb_plugin.model.trace.table import CollectiveArgs
 TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
 
 
-class Job(msgspec.Struct, frozen=True):
-    """Facts about the job, as tables and groups."""
+@dataclass(frozen=True)
+class Job:
+    """Job data of one rank, as tables and groups."""
 
     tables: Mapping[str, pa.Table] = msgspec.field(default_factory=dict)
     groups: Mapping[str, Group] = msgspec.field(default_factory=dict)
 
     def reported(self) -> list[ReportedTable]:
-        """Returns the non-empty tables in the form of a trace."""
+        """Returns the non-empty tables, in the form of a trace."""
         return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
-        """Returns the calls as kernels of a device, for a profile that has no other rows. None without calls."""
+        """Returns the calls as kernels of a device, or None without calls.
+
+        Used for a profile that has no other rows.
+        """
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -57,7 +61,7 @@ class Job(msgspec.Struct, frozen=True):
         return found if len(found) else None
 
     def steps(self) -> ReportedSteps | None:
-        """Returns steps built from the step labels of calls, for a profile that has no other steps."""
+        """Returns steps from the step labels of calls. Used for a profile that has no other steps."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -66,11 +70,10 @@ class Job(msgspec.Struct, frozen=True):
         return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
 
     def collectives(self, columns: Mapping[str, Any], interner: Interner) -> CollectiveArgs:
-        """Returns the collective arguments of the rows that are collectives."""
         return collectives_of(columns, self.tables.get(OPERATIONS), self.groups, interner)
 
     def _device(self) -> int:
-        """Returns the device in the step times, or 0 if it is not unique."""
+        """Returns the device of the step times, or 0 if there is not exactly one."""
         steps = self.tables.get(STEP_TIMES)
         devices = pc.unique(steps["device"]).drop_null().to_pylist() if steps is not None else []
         return devices[0] if len(devices) == 1 and 0 <= devices[0] < 2**15 else 0
@@ -84,9 +87,10 @@ def job_of(
     stored: Mapping[str, CsvTable],
     logs: tuple[IssueLog, IssueLog, IssueLog],
 ) -> Job:
-    """Returns the job facts in text files. Missing files are replaced by the tables ``stored`` in a database.
+    """Returns the job data in text files. Missing files are replaced by the database tables ``stored``.
 
-    ``documents`` are the communication file and its matrix. ``logs`` are for those two and for the step times.
+    ``documents`` are the communication file and its matrix. ``logs`` are the logs of these two and of the step
+    times.
     """
     calls_log, links_log, steps_log = logs
     made: dict[str, pa.Table] = {}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.column_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
 from tb_plugin.formats.ascend.communication.calls import call_entries, operation_and_group
 from tb_plugin.formats.ascend.communication.groups import Group
 from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
+from tb_plugin.formats.ascend.communication_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 
@@ -23,7 +23,7 @@ Key = tuple[str | None, str, str, str | None]  # step, class, operation with its
 
 
 class Links:
-    """Links as listed in a profile; their ends are indices within a group."""
+    """Links as reported in a profile. The two ends of a link are indices within a group."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Links:
         self.texts = texts
 
     def own_places(self) -> dict[str, int]:
-        """Returns this rank's index in each group. Only this rank has a link to itself."""
+        """Returns the index of this rank in each group. Only this rank has a link to itself."""
         found: dict[str, set[int]] = defaultdict(set)
         for (_, _, _, group), (source, destination) in zip(self.keys, self.pairs, strict=True):
             if group is not None and source == destination:
@@ -44,7 +44,7 @@ class Links:
         return {group: next(iter(places)) for group, places in found.items() if len(places) == 1}
 
     def table(self, groups: Mapping[str, Group], rank: int | None, log: IssueLog) -> pa.Table:
-        """Returns the table of links. Ends are job ranks if the group's ranks are known."""
+        """Returns the table of links. The ends of a link are job ranks if the ranks of its group are known."""
         count, unknown = len(self.keys), 0
         sources: list[int] = []
         destinations: list[int] = []
@@ -59,7 +59,7 @@ class Links:
             inside.append(is_unknown)
             unknown += is_unknown
         if unknown:
-            text = "links in groups with unknown ranks show the index within the group instead of the rank"
+            text = "links show an index within the group instead of a rank, because the ranks of the group are unknown"
             log.add("links_in_group", "note", count=unknown, text=text)
         split = [_PLACE.match(key[2]) for key in self.keys]
         rate = floats_of(self.texts[BANDWIDTH], log)
@@ -105,11 +105,11 @@ def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
 
 
 def links_of(keys: Sequence[Key], pairs: Sequence[str], values: Mapping[str, Sequence[Any]], log: IssueLog) -> Links:
-    """Returns links from columns. ``pairs`` are texts such as "0-1"; unreadable pairs are logged."""
+    """Returns links from columns. ``pairs`` are texts such as "0-1". Invalid pairs are logged."""
     matches = [_PAIR.match(pair) for pair in pairs]
     good = [place for place, match in enumerate(matches) if match]
     if len(good) < len(pairs):
-        log.add("bad_link", "note", count=len(pairs) - len(good), text="links that do not name two ranks were skipped")
+        log.add("bad_link", "note", count=len(pairs) - len(good), text="links without two valid ranks were skipped")
     return Links(
         [keys[place] for place in good],
         [(int(match[1]), int(match[2])) for match in matches if match],

@@ -1,4 +1,4 @@
-"""Step times from the vendor's tool, and steps from the labels of rows."""
+"""Step times from the vendor's tool or from row labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.column_titles import STEP_TITLES
+from tb_plugin.formats.ascend.communication_titles import STEP_TITLES
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
@@ -23,7 +23,7 @@ _DEVICE, _STEP = "Device_id", "Step"
 
 
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
-    """Returns the step times of a table, or None if it has none. Logs unknown columns."""
+    """Returns the step times of a table, or None if there are none. Logs unknown columns."""
     if not any(table.has(title) for title in STEP_TITLES.values()):
         log.add("missing_columns", "note", text="the file has no time column, so it is not shown")
         return None
@@ -44,9 +44,10 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
-    """Returns steps built from the step labels of rows, or None without labels.
+    """Returns steps from the step labels of rows, or None if no row has a label.
 
-    A step lasts from its first row to its last, but not beyond the start of the next step.
+    A step lasts from the start of its first row to the end of its last row. It ends no later than the start of the
+    next step.
     """
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
@@ -64,7 +65,7 @@ def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> Rep
 
 
 def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> ReportedSteps | None:
-    """Returns steps built from the step labels of kernels, or None without labels."""
+    """Returns steps from the step labels of kernels, or None if no kernel has a label."""
     column = next((fact for fact in kernels.facts if fact.key == STEP_OF_KERNEL), None)
     if column is None:
         return None

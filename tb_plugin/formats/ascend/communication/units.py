@@ -19,7 +19,7 @@ _MAX_NUMBER = 9.2e18
 
 
 def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
-    """Returns JSON values as texts; null = missing. Logs values of other types and treats them as missing."""
+    """Converts JSON values to texts; null = missing. Logs values of unexpected type and treats them as missing."""
     odd = sum(1 for value in values if value is not None and not isinstance(value, str))
     if odd:
         log.add("odd_value", "note", count=odd, text="values of an unexpected type are treated as missing")
@@ -51,7 +51,7 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
 
 
 def floats_of(texts: pa.Array, log: IssueLog) -> pa.Array:
-    """Returns texts as floats. Invalid texts are logged and become null."""
+    """Converts texts to floats. Invalid texts are logged and become null."""
     try:
         return pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
 """Database values as typed columns.
 
-Every cell is checked, because SQLite allows any type in any cell.
+Every cell is checked, because SQLite allows a value of any type in any cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGITS = re.compile(r" *-?[0-9]{1,19} *")
 
 
 class Form(Enum):
-    """Type of a column."""
+    """Data type of a column."""
 
     WHOLE = "int64"
     NUMBER = "double"
@@ -40,7 +40,7 @@ class Form(Enum):
 
 
 class Columns:
-    """Columns of a table with ``rows`` values each. Missing and mistyped values are null."""
+    """Columns of a table with ``rows`` rows. Missing values and values of the wrong type are null."""
 
     def __init__(self, arrays: Mapping[str, pa.Array], rows: int) -> None:
         self._arrays = dict(arrays)
@@ -51,7 +51,7 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, form: Form = Form.WHOLE) -> pa.Array:
-        """Returns a column; all values are null if the table does not have it."""
+        """Returns a column. If the table does not have it, all values are null."""
         found = self._arrays.get(name)
         return pa.nulls(self.rows, form.type) if found is None else found
 
@@ -78,7 +78,7 @@ class Columns:
 
 
 def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> pa.Array:
-    """Returns values as a column of type ``form``. Mistyped values are logged and become null."""
+    """Converts values to a column of type ``form``. Values of the wrong type are logged and become null."""
     try:
         return pa.array(values, form.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):

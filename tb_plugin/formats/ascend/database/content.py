@@ -1,4 +1,4 @@
-"""Parts of a profile that are read from its databases."""
+"""Data of a profile that is read from its databases."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ _TABLES = (
 )  # fmt: skip
 
 
-class Content(msgspec.Struct, frozen=True, eq=False):
-    """Content of a database. Parts that were not requested are None or empty."""
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Content of a database. Data that was not requested is None or empty."""
 
     columns: dict[str, Any] | None = None
     """Columns and sections of all rows, in the same form as for the trace view."""
@@ -69,7 +70,7 @@ class Content(msgspec.Struct, frozen=True, eq=False):
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns the parts of the profile that the text files ``texts`` do not contain.
+    """Returns the data of the profile that the text files ``texts`` do not contain.
 
     Returns None if the database is not a profile.
     """
@@ -92,7 +93,10 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
 
 
 def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain. None without tables."""
+    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain.
+
+    Returns None if the database contains no such tables at all.
+    """
     every = analysed_tables(database, frozenset())
     if not every:
         return None
@@ -100,7 +104,7 @@ def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None
 
 
 def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns the database's totals of kernels, operators and memory, to compare them with the text files ``texts``."""
+    """Returns totals of kernels, operators and memory in the database, to check the text files ``texts``."""
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
@@ -118,7 +122,7 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
-    """Returns rows, counters and kernels, or only the kernels if the profile has a trace view."""
+    """Returns rows, counters and kernels. If the profile has a trace view, returns only the kernels."""
     # A second table of texts, for names that only the rows use, is not worth it.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)

@@ -1,4 +1,4 @@
-"""Sampled counters, with the names used in a trace view."""
+"""Sampled counters, with the names that a trace view uses."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ _MAX_MODES = 64  # maximum number of directions, sides and columns; real tables 
 
 
 class Counters:
-    """Collects the counters of a database."""
-
     def __init__(self, database: Database, rows: Rows, names: Names, host_pid: str) -> None:
         self._database = database
         self._rows = rows
@@ -103,7 +101,7 @@ class Counters:
             self._add(_STARS, read, read.number(key), self._rows.text(title), title)
 
     def _accelerators(self) -> None:
-        """Adds one series per accelerator. A trace view mixes them under one name."""
+        """Adds one series per accelerator. A trace view gives all accelerators the same series name."""
         read = self._database.read("ACC_PMU", needs=_TIME, whole=f"{_DEVICE} accId", number=" ".join(_PARTS))
         number = self._rows.numbers(read.integers("accId"), "acc_id {}")
         for key, title in _PARTS.items():
@@ -116,7 +114,7 @@ class Counters:
             self._add(_QUALITY, part, part.number("bandwidth") / _MIB, self._rows.text(f"QoS {word}"), "value")
 
     def _links(self) -> None:
-        """Adds rates and counts of links and memory: one counter per column."""
+        """Adds rates and counts of links and memory. Each column becomes a counter."""
         place = {_TIME: Form.WHOLE, _DEVICE: Form.WHOLE, _PORT: Form.WHOLE}
         for order, (table, title) in enumerate(_LINKS.items()):
             keys = [each for each in self._database.columns(table) if each not in place][:_MAX_MODES]

@@ -1,4 +1,4 @@
-"""Communication operations, and their tasks on planes."""
+"""Communication operations, and the tasks of their planes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _ENUMS = {
 _INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
 
 
-class Operations(msgspec.Struct, frozen=True, eq=False):
-    """Communication operations. All columns except the last have equal length."""
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """Communication operations. All columns except ``groups`` have equal length."""
 
     read: Columns
     start_ns: Int64
@@ -61,7 +62,7 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
 def operation_rows(
     database: Database, rows: Rows, names: Names, host: Host, tasks: Tasks, operations: Operations
 ) -> tuple[Int32, Int64]:
-    """Adds the operations as rows. Returns the rows and their devices."""
+    """Adds the operations as rows. Returns the indices of these rows, and the device of each."""
     read, interner = operations.read, rows.interner
     device = _devices(operations, tasks)
     row = rows.add(
@@ -86,7 +87,7 @@ def operation_rows(
 
 
 def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, operations: Operations) -> None:
-    """Adds the tasks of operations on the tracks of their planes."""
+    """Adds the tasks of communication operations, on one track per plane."""
     read = database.read(
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
@@ -125,7 +126,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
 
 
 def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
-    """Returns the tracks of planes. With several groups, each group has separate tracks."""
+    """Returns the track of each task. If there are several groups, each group has separate tracks."""
     if len(np.unique(group)) < 2:
         return rows.numbers(plane, "Plane {}")
     order = {name: place for place, name in enumerate(operations.groups.tolist())}
@@ -141,7 +142,8 @@ def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> I
 def _devices(operations: Operations, tasks: Tasks) -> Int64:
     """Returns the device of each operation.
 
-    Uses the reported device, or that of a task with the same connection, or the only device.
+    If the table has no device column, uses the device of a task with the same connection id, otherwise the only
+    device.
     """
     if operations.read.has("deviceId"):
         return devices_in(operations.read)

@@ -45,8 +45,9 @@ _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
 MOST_STACK_BYTES = 256 * 1024 * 1024  # limit for the text of distinct call stacks; real profiles have a few MB
 
 
-class Host(msgspec.Struct, frozen=True, eq=False):
-    """Facts about the host rows that other tables need."""
+@dataclass(frozen=True, eq=False)
+class Host:
+    """Data about the host rows that other tables need."""
 
     operators: OperatorArgs
     arrows: ArrowEnds
@@ -56,7 +57,7 @@ class Host(msgspec.Struct, frozen=True, eq=False):
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:
-    """Adds the host rows and returns facts about them."""
+    """Adds the host rows, and returns the data that other tables need."""
     read = database.read(
         "PYTORCH_API",
         needs=_TIMES,
@@ -105,7 +106,7 @@ def reported_steps(database: Database) -> ReportedSteps | None:
 def _rows_named(
     name: Int32, texts: list[str], among: npt.NDArray[np.bool_], holds: Callable[[str], bool]
 ) -> npt.NDArray[np.intp]:
-    """Returns the rows among ``among`` whose name satisfies ``holds``. Each distinct name is tested once."""
+    """Returns the rows in ``among`` for whose name ``holds`` returns True. Tests each distinct name once."""
     found = [each for each in np.unique(name[among]).tolist() if holds(texts[each])]
     return np.flatnonzero(among & np.isin(name, found))
 
@@ -120,7 +121,7 @@ def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
 
 
 def _marks(database: Database, rows: Rows, names: Names) -> None:
-    """Adds the program's annotations (mstx)."""
+    """Adds the annotations made by the program (mstx)."""
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
     read, start, dur = rows_with_times(read, database.log)
     pid, tid = _threads(rows, read.integers("globalTid"))
@@ -185,7 +186,7 @@ def lane_pid(host_pid: str, order: int, device: int) -> str:
 
 
 def connection_ids(connection: Int64) -> Int64:
-    """Returns connection ids; -1 = none (stored as 0 or the largest 32-bit number)."""
+    """Returns connection ids. Ids that mean "none" (0 or the largest 32-bit number) become -1."""
     return np.where((connection > 0) & (connection != NO_CONNECTION), connection, MISSING)
 
 
@@ -197,7 +198,7 @@ def _connections(
     begins: npt.NDArray[np.bool_],
     at: tuple[Int64, Int32, Int32],
 ) -> tuple[Columns, ArrowEnds]:
-    """Returns the operator of each connection, and arrows from enqueue to dequeue."""
+    """Returns the operator of each connection, and the arrows from enqueue calls to dequeue calls."""
     what, identity = read.integers("type"), read.integers("connectionId")
     table = database.read("CONNECTION_IDS", needs="id connectionId")
     number, value = table.integers("id"), table.integers("connectionId")
@@ -234,8 +235,8 @@ def _connections(
 def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
     """Returns a boolean mask of the connections between a forward and a backward operator.
 
-    Both operators have the same sequence number. PyTorch and CANN count separately, so a task may have that number
-    by chance.
+    Both operators have the same sequence number. The connection id of a device task may equal a sequence number by
+    chance, because CANN and PyTorch count separately.
     """
     _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
     shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)
@@ -281,7 +282,7 @@ def _formed(rows: Rows, ids: Int32, convert: Callable[[str], str]) -> Int32:
 
 
 def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32:
-    """Returns string ids of call stacks, innermost frame first. Stops at MOST_STACK_BYTES."""
+    """Returns the string ids of call stacks, innermost frame first. Stops at MOST_STACK_BYTES."""
     used_chains = np.unique(chain[chain >= 0])
     read = database.read("PYTORCH_CALLCHAINS", needs="id stack", whole="stackDepth")
     kept = np.flatnonzero(np.isin(read.integers("id"), used_chains))

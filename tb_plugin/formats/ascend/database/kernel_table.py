@@ -47,7 +47,7 @@ class KernelRows(msgspec.Struct, frozen=True, eq=False):
 
 
 def _named(names: Names, read: Columns, column: str) -> pa.Array:
-    """Returns the names of a column. A missing text is replaced by its number."""
+    """Returns the names in a column. If a number has no text, the number becomes the name."""
     number = read.integers(column)
     return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
 
@@ -60,7 +60,10 @@ def kernel_rows(
     operations: Operations,
     placed_operations: tuple[Int32, Int64],
 ) -> KernelRows:
-    """Returns kernels and operations. ``placed_operations`` contains the rows and devices of the operations."""
+    """Returns kernels and communication operations.
+
+    ``placed_operations`` contains the rows and the devices of the operations.
+    """
     task = np.flatnonzero(tasks.place != MISSING)
     descriptions, read = tasks.described.take(tasks.place[task].astype(np.int64)), tasks.read.take(task)
     row, device = placed_operations
@@ -127,7 +130,7 @@ def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn
 
 
 def _fact(name: str, row: Int32, value: npt.NDArray[np.float64]) -> OpenColumn:
-    """Returns a column with the name and unit of the CSV file, where times are in microseconds."""
+    """Returns a column with the name and unit of the CSV file, in which times are in microseconds."""
     if name.endswith("_time"):
         return OpenColumn(_TOTALS.get(name, f"{name}(us)"), row, value / 1000)
     is_count = name.endswith("_cycles") and bool((np.abs(value) < 2.0**53).all())

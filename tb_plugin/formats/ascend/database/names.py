@@ -1,4 +1,4 @@
-"""Text tables of a database: all names, and enums."""
+"""Tables of texts in a database: all names, and enums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16
 
 
 class Names:
-    """Texts of one table by number. For a repeated number, the first text is used."""
+    """Texts of one table by number. If a number occurs twice, its first text is used."""
 
     def __init__(
         self, database: Database, interner: Interner, table: str = "STRING_IDS", column: str = "value"
@@ -47,7 +47,7 @@ class Names:
         return self._texts.take(pa.array(place, mask=place == MISSING)).cast(pa.string())
 
     def ids(self, number: Int64) -> Int32:
-        """Returns the string id of each number; -1 = missing. Only the given numbers are interned."""
+        """Returns the string id of each number; -1 = missing. Only these numbers' texts are interned."""
         distinct, inverse = np.unique(number, return_inverse=True)
         place = self._places(distinct)
         texts = self._texts.take(pa.array(place, mask=place == MISSING)).to_pylist()
@@ -56,7 +56,7 @@ class Names:
         return found
 
     def bytes_of(self, number: Int64) -> Int64:
-        """Returns the text length of each number, in bytes."""
+        """Returns the length of each number's text, in bytes."""
         place = self._places(number)
         return np.where(place == MISSING, 0, np.append(self._bytes, 0)[place])
 

@@ -19,10 +19,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
-    """Returns the row of the operator that enqueued each task, -1 for none.
+    """Returns the row of the operator that enqueued each task; -1 = none.
 
-    The launching call runs inside a dequeue range. An arrow connects this range to the enqueue range, which is
-    inside the operator.
+    The call that launches a task runs inside a dequeue range. An arrow leads to this range from the enqueue range,
+    which is inside the operator.
     """
     none = np.full(len(tasks), MISSING, np.int64)
     kind, correlation = columns["kind"], columns["correlation"]
@@ -44,7 +44,11 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """Returns the innermost of ``rows`` that is open on the same thread when each of ``inner`` starts, -1 for none."""
+    """Returns, for each row in ``inner``, the innermost of ``rows`` on the same thread that is open when the row
+    starts.
+
+    -1 means that there is none.
+    """
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]
     if not len(rows) or not len(inner):

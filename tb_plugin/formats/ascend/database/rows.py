@@ -31,8 +31,9 @@ _TYPES: dict[str, Any] = {
 _ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "device": MISSING}
 
 
-class Rows(msgspec.Struct):
-    """Collects the rows of a trace."""
+@dataclass
+class Rows:
+    """Rows of a trace, collected table by table."""
 
     interner: Interner
     count: int = 0
@@ -44,7 +45,7 @@ class Rows(msgspec.Struct):
     _facts: dict[str, list[OpenColumn]] = msgspec.field(default_factory=dict)
 
     def add(self, **columns: Any) -> Int32:
-        """Adds rows and returns their indices. A scalar applies to all rows; columns not passed are filled with -1."""
+        """Adds rows and returns their indices. A scalar is used for all rows. Columns that are not passed become -1."""
         count = len(columns["start_ns"])
         part = {key: np.broadcast_to(columns.get(key, _ABSENT.get(key, 0)), count) for key in _TYPES}
         self._parts.append(part)
@@ -53,7 +54,7 @@ class Rows(msgspec.Struct):
         return row
 
     def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
-        """Adds an argument for some rows: integers (-1 = missing), floats (NaN) or texts (null)."""
+        """Adds an argument for some rows. Missing values are -1 for integers, NaN for floats, null for texts."""
         is_text = not isinstance(values, np.ndarray)
         column = ids_of(values, self.interner) if is_text else values
         has_value = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
@@ -63,23 +64,22 @@ class Rows(msgspec.Struct):
     def work(
         self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
     ) -> None:
-        """Marks rows as device work. ``size``: bytes moved. ``direction``: copy directions, as string ids."""
+        """Marks rows as device work. ``size`` is in bytes. ``direction`` contains copy directions as string ids."""
         none = np.full(len(row), MISSING)
         ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
         self._work.append((row, next(ids), none if size is None else size, next(ids)))
 
     def text(self, text: str) -> int:
-        """Returns the string id of a text."""
         return self.interner.text(text)
 
     def numbers(self, values: Int64, form: str = "{}") -> Int32:
-        """Returns the string ids of integers formatted with ``form``."""
+        """Formats integers with ``form``, and returns their string ids."""
         distinct, place = np.unique(values, return_inverse=True)
         found: Int32 = np.array([self.text(form.format(value)) for value in distinct.tolist()], np.int32)[place]
         return found
 
     def columns(self) -> dict[str, Any]:
-        """Returns the columns of all rows, and their arguments. Callers add sections."""
+        """Returns the columns of all rows, and the added arguments. Callers add sections."""
         made: dict[str, Any] = {
             key: np.concatenate([np.empty(0, kind), *(part[key] for part in self._parts)]).astype(kind)
             for key, kind in _TYPES.items()
@@ -94,7 +94,7 @@ class Rows(msgspec.Struct):
 
 
 def rows_with_times(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
-    """Returns the rows that have both times, with their starts and durations. Other rows are skipped and logged."""
+    """Returns the rows that have a start and an end, and their starts and durations. Skips and logs all others."""
     start, end = read.integers(START), read.integers(END)
     # Only half of the 64-bit range is allowed, so that sums of times do not overflow.
     good = read.has_value(START) & read.has_value(END) & (start >= 0) & (end >= start) & (end < 2**62)
@@ -105,7 +105,7 @@ def rows_with_times(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64
 
 
 def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
-    """Returns names. A number without a text is used as the name."""
+    """Returns names as string ids. If a number has no text, the number becomes the name."""
     is_missing = ids == MISSING
     if not is_missing.any():
         return ids

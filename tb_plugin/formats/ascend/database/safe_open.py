@@ -1,8 +1,8 @@
 """Safe access to an untrusted SQLite database.
 
 Access is read-only, restricted to columns of ordinary tables, and limited in time and memory. The file is copied
-first, because SQLite needs a local file. The header of a truncated copy is corrected, so that SQLite can read the
-remaining rows.
+first, because SQLite needs a local file. In a copy of a truncated file, the header is corrected, so that SQLite can
+read the rows that are left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FORMS = {"whole": Form.WHOLE, "number": Form.NUMBER, "text": Form.TEXT}
 
 
 class Database:
-    """An open database. Unreadable parts are logged and treated as missing."""
+    """An open database. Unreadable data is logged and treated as missing."""
 
     def __init__(self, connection: sqlite3.Connection, size: int, log: IssueLog, tell: Callable[[float], None]) -> None:
         self.log = log
@@ -58,16 +58,16 @@ class Database:
         self._tables = self._listed()
 
     def has(self, table: str) -> bool:
-        """Returns True if the database has an ordinary table of this name."""
+        """Returns True if the database has an ordinary table with this name."""
         return table.casefold() in self._tables
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Returns the names of the ordinary tables, without views."""
+        """Returns the names of ordinary tables. Views are excluded."""
         return tuple(self._tables.values())
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Returns the column names of a table; empty without the table."""
+        """Returns the column names of a table. The result is empty if there is no such table."""
         name = self._tables.get(table.casefold())
         if name is None:
             return ()
@@ -75,10 +75,10 @@ class Database:
         return tuple(str(row[1]) for row in rows)
 
     def read(self, table: str, *, needs: str = "", whole: str = "", number: str = "", text: str = "") -> Columns:
-        """Reads columns of a table. Names are separated by spaces; ``needs`` and ``whole`` are integer columns.
+        """Reads columns of a table. Names are separated by spaces.
 
-        A missing column is null. If a column in ``needs`` is missing, the table is treated as empty, which is
-        logged.
+        ``needs`` and ``whole`` are integer columns. A missing column is null. But if a column in ``needs`` is
+        missing, this is logged and the table is treated as empty.
         """
         wanted = dict.fromkeys(needs.split(), Form.WHOLE)
         for key, names in (("whole", whole), ("number", number), ("text", text)):
@@ -125,7 +125,7 @@ class Database:
         return [row for batch in self._batches(query, table) for row in batch]
 
     def _batches(self, query: str, table: str) -> Iterator[list[tuple[object, ...]]]:
-        """Yields the rows of a query in batches. Stops at a failure, which is logged."""
+        """Yields the rows of a query in batches. If the query fails, logs the failure and stops."""
         rows_left = max(1000, self.size // LEAST_ROW_BYTES)
         self._deadline = time.monotonic() + MOST_SECONDS
         batch: list[tuple[object, ...]] = []
@@ -136,7 +136,7 @@ class Database:
                 batch += part
                 rows_left -= len(part)
                 if rows_left < 0:
-                    self._damaged(table, "it contains more rows than the file can hold")
+                    self._damaged(table, "the table has more rows than the file can contain")
                     return
                 if len(batch) >= _BATCH:
                     yield batch
@@ -144,21 +144,21 @@ class Database:
                     self._report_progress(_READ_SHARE)
         except (sqlite3.Error, UnicodeError, MemoryError, OverflowError) as error:
             late = time.monotonic() > self._deadline
-            self._damaged(table, f"it took longer than {MOST_SECONDS:.0f} s" if late else str(error))
+            self._damaged(table, f"the read took longer than {MOST_SECONDS:.0f} s" if late else str(error))
         if batch:
             yield batch
 
     def _damaged(self, table: str, why: str) -> None:
-        text = f"table {table} was only partly read, so rows are missing: {why}. {_AGAIN}"
+        text = f"only part of table {table} was read, so rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._deadline > 0)
 
     def _allow(self, action: int, first: str | None, second: str | None, place: str | None, inner: str | None) -> int:
-        """Permits only reading columns of the current table, without views and triggers.
+        """Permits only reading columns of the current table. Views and triggers are refused.
 
-        SQLite calls it for each query.
+        SQLite calls this method for each query.
         """
         if action == sqlite3.SQLITE_SELECT and inner is None:
             return sqlite3.SQLITE_OK
@@ -171,9 +171,10 @@ class Database:
 
 @contextmanager
 def open_database(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
-    """Opens a database. Raises UnreadableTrace for any other file, StorageError, and any error from ``tell``.
+    """Opens a database. Raises StorageError, any error that ``tell`` raises, and, if the file is not a database,
+    UnreadableTrace.
 
-    ``tell`` receives the fraction read so far, 0 to 1, and may raise to stop the read.
+    ``tell`` receives the fraction read so far (0 to 1). It may raise to stop the read.
     """
     with PrivateFolder() as folder:
         path = folder / "copy.db"
@@ -219,7 +220,7 @@ def _length(head: bytes, size: int, log: IssueLog) -> int:
     pages, stated = size // page, int.from_bytes(head[28:32], "big")
     if stated <= pages:
         return size
-    text = f"the database is truncated after {pages} of {stated} pages; only these are shown. {_AGAIN}"
+    text = f"the database is truncated: only its first {pages} of {stated} pages are in the file. {_AGAIN}"
     log.add("database_cut", "note", text=text)
     return page * min(stated, MOST_LOST * max(pages, 1))
 
@@ -244,5 +245,5 @@ def _quoted(name: str) -> str:
 
 
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Returns a single array. ``combine_chunks`` returns several if texts exceed 2 GiB."""
+    """Returns a single array, even if the texts exceed 2 GiB. ``combine_chunks`` would then return several."""
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

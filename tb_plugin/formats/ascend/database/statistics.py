@@ -1,4 +1,4 @@
-"""Kernel and call statistics, computed from database rows."""
+"""Statistics of kernels and calls, computed from database rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOST = "host"
 def worked_out(
     columns: Mapping[str, Any], kernels: Kernels | None, interner: Interner, texts: frozenset[str], log: IssueLog
 ) -> dict[str, TypedTable]:
-    """Returns kernel and call statistics by file name, except those that the text files ``texts`` contain."""
+    """Returns statistics of kernels and calls by file name. Omits those that the text files ``texts`` contain."""
     found = {}
     if kernels is not None and files.KERNEL_STATISTICS not in texts:
         found[files.KERNEL_STATISTICS] = _kernel_statistics(kernels, interner, log)
@@ -70,7 +70,10 @@ def _call_statistics(columns: Mapping[str, Any], level: OpenColumn, interner: In
 def _grouped(
     keys: Sequence[Int64 | Int32], dur_ns: Int64, interner: Interner, words: Sequence[int]
 ) -> dict[str, pa.Array]:
-    """Returns durations by key, largest sum first. The keys with indices ``words`` are string ids and become texts."""
+    """Returns durations by key, sorted by their sum, largest first.
+
+    ``words`` are the indices of the keys that are string ids; these keys become texts.
+    """
     names = [f"key_{place}" for place in range(len(keys))]
     # Sums of invalid times exceed 64 bits, so floats are used. Other sums are exact.
     table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns.astype(np.float64))], [*names, "ns"])

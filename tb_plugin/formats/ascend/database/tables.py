@@ -1,4 +1,4 @@
-"""Memory and vendor tables, in the columns of the CSV files."""
+"""Memory tables and vendor tables, in the columns of the CSV files."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files. These blocks have no stream."""
+    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files.
+
+    Only these blocks have no stream.
+    """
     is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
@@ -147,7 +150,7 @@ def _as_number(read: Columns, key: str) -> Float64:
 
 
 def _in_unit(unit: float, values: Float64) -> pa.Array:
-    """Converts bytes to a larger unit; null = missing. Exact, because the units are powers of two."""
+    """Converts bytes to a larger unit; null = missing. The result is exact, because units are powers of two."""
     return pa.array(values / unit, mask=np.isnan(values))
 
 

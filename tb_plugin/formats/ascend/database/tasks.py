@@ -34,8 +34,8 @@ _TASK_INTEGERS = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
 _UNKNOWN = (
-    "the types of these tasks are missing. The tasks are displayed but not analysed: kernel and "
-    "communication times are too short, idle times too long"
+    "these tasks have no type, so they are displayed but not analysed. Kernel and communication "
+    "times are too short, and idle times are too long"
 )
 
 
@@ -105,7 +105,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
 
 
 def bar_rows(database: Database, rows: Rows) -> None:
-    """Adds the bars for computing, communication and free time, if the database contains them."""
+    """Adds the bars for computing time, communication time and free time, if the database contains them."""
     read = database.read("OVERLAP_ANALYSIS", needs="startNs endNs type", whole="deviceId")
     read, start, dur = rows_with_times(read, database.log)
     what = read.integers("type")
@@ -126,21 +126,21 @@ def bar_rows(database: Database, rows: Rows) -> None:
 
 
 def operator_of_connection(host: Host, connection: Int64) -> Int64:
-    """Returns the external id of the operator of each connection, -1 for none."""
+    """Returns the external id of each connection's operator; -1 = none."""
     requested = first_with_key(host.enqueued_by.integers("connectionId"), host.enqueued_by.integers("row"), connection)
     return np.where(requested != MISSING, requested.astype(np.int64) + 1, MISSING)
 
 
 def devices_in(read: Columns) -> Int64:
-    """Returns device numbers; missing and invalid ones become 0."""
+    """Returns device numbers. Missing and invalid numbers become 0."""
     device = read.integers("deviceId")
     return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
 
 
 def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int32]:
-    """Returns the copied bytes and copy direction (string ids) of tasks, -1 if unknown.
+    """Returns the number of copied bytes and the copy direction (string id) of each task; -1 = unknown.
 
-    Only the highest profiler level records them.
+    These are recorded only at the highest profiler level.
     """
     read = database.read("MEMCPY_INFO", needs="globalTaskId", whole="size memcpyOperation")
     place = first_with_key(read.integers("globalTaskId") + 1, np.arange(read.rows), number + 1)
@@ -153,10 +153,10 @@ def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int
 def _kinds(
     rows: Rows, task: Int32, is_described: npt.NDArray[np.bool_], connection: Int64, operations: Int64
 ) -> npt.NDArray[np.uint8]:
-    """Returns the kind of each task, by type. A task with a description is a kernel.
+    """Returns the kind of each task, by task type. A task with a description is always a kernel.
 
-    A kernel without a description contains other work if a described kernel or communication operation has the same
-    connection. Counting it as a kernel would count that time twice.
+    A kernel without a description becomes an annotation if a kernel with a description, or a communication
+    operation, has the same connection id. Such a task contains other tasks, so its time would be counted twice.
     """
     distinct, place = np.unique(task, return_inverse=True)
     kind = np.array([kind_of_task(rows.interner.texts[each]) for each in distinct.tolist()], np.uint8)[place]

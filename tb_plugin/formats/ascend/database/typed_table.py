@@ -18,7 +18,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 class TypedTable(CsvTable):
-    """A CsvTable of typed columns. Times are integer nanoseconds, although their titles say microseconds."""
+    """A CsvTable of typed columns. Times are integer nanoseconds, although column titles say microseconds."""
 
     def __init__(self, columns: Mapping[str, pa.Array], times: Mapping[str, pa.Array], log: IssueLog) -> None:
         texts = {
@@ -28,7 +28,6 @@ class TypedTable(CsvTable):
         self._times = frozenset(times)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column as texts, as in the CSV file; null = empty."""
         column = super().texts(title)
         if title in self._times:
             # Microseconds with three decimals; times are not negative.
@@ -38,14 +37,12 @@ class TypedTable(CsvTable):
         return column.cast(pa.string())
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the times of a column in nanoseconds (0 = missing), and a boolean mask of the cells with a value."""
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
         return np.asarray(pc.fill_null(column, 0)), np.asarray(pc.is_valid(column))
 
     def numbers(self, title: str) -> Float64:
-        """Returns a column as floats; NaN = missing."""
         column = super().texts(title)
         if column.type == pa.string():
             return super().numbers(title)
@@ -53,7 +50,6 @@ class TypedTable(CsvTable):
         return values / 1000 if title in self._times else values
 
     def integers(self, title: str) -> Int64:
-        """Returns a column as integers; -1 = missing."""
         column = super().texts(title)
         if column.type != pa.int64():
             return super().integers(title)
@@ -61,5 +57,5 @@ class TypedTable(CsvTable):
 
 
 def absent_below_zero(values: Int64) -> pa.Array:
-    """Returns integers as an Arrow array, with null for -1."""
+    """Converts integers to an Arrow array. Negative integers become null."""
     return pa.array(values, mask=values == MISSING)

@@ -1,6 +1,6 @@
 """Steps from annotations of inference servers.
 
-All regular expressions run in RE2 (pyarrow), in linear time. Each distinct name is checked once.
+All regular expressions run in RE2 (pyarrow), which takes linear time. Each distinct name is checked once.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ LONGEST = 1000
 _DEEPEST = 8
 
 
-class Marks(msgspec.Struct, frozen=True, eq=False):
-    """Annotations of server iterations: their times, and the data in their names."""
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Annotations of server iterations: times, and the data in the annotation names."""
 
     track: Int64
     start: Int64
@@ -59,7 +60,6 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
     served: Served
 
     def take(self, at: npt.NDArray[np.intp]) -> Marks:
-        """Returns the annotations at these indices."""
         return Marks(self.track[at], self.start[at], self.end[at], self.pattern[at], self.served.take(at))
 
 
@@ -69,7 +69,7 @@ def _any_of(patterns: tuple[StepPattern, ...]) -> str:
 
 
 def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
-    """Returns which names match any of the patterns."""
+    """Returns which names match at least one of the patterns."""
     if not patterns or not len(names):
         return np.zeros(len(names), np.bool_)
     found: Bool = pc.match_substring_regex(names, _any_of(patterns)).to_numpy(zero_copy_only=False)
@@ -77,7 +77,7 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
 
 
 def match_annotations(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
-    """Returns the first matching pattern of each name, and the data of all matching patterns.
+    """Returns, for each name, the first matching pattern and the data of all matching patterns.
 
     Earlier patterns take precedence.
     """
@@ -156,7 +156,7 @@ def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
 
 
 def outermost(marks: Marks, kept: Bool) -> Bool:
-    """Returns which of the ``kept`` marks of one thread are top-level.
+    """Returns which of the ``kept`` marks of one thread are not enclosed in another of these marks.
 
     Marks must be sorted by start, then longest first.
     """
@@ -166,9 +166,10 @@ def outermost(marks: Marks, kept: Bool) -> Bool:
 
 
 def iterations(marks: Marks) -> Marks:
-    """Returns the iterations of the thread with most marks, sorted by time. Nested marks fill in missing data.
+    """Returns the iterations of the thread with the most marks, sorted by time. Data that a mark lacks is taken
+    from marks nested in it.
 
-    A mark that contains several marks of its own pattern is not an iteration: it is a loop, or its end was not
+    A mark that contains several marks with the same pattern is not an iteration. It is a loop, or its end was not
     recorded.
     """
     if not len(marks.start):
@@ -205,7 +206,10 @@ def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inne
 
 
 def inside(marks: Marks, start: Int64, end: Int64) -> Served:
-    """Returns the data of the iteration inside each time range; unknown for ranges with no or several iterations."""
+    """Returns the data of the iteration inside each time range.
+
+    The data is unknown if a range contains no iteration or several.
+    """
     if not len(marks.start) or not len(start):
         return Served()
     low, high = np.searchsorted(marks.start, start), np.searchsorted(marks.start, end)
@@ -223,7 +227,7 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 
 
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
-    """Returns one step per iteration, numbered by time. Windows are computed as for profiler steps."""
+    """Returns one step per iteration, sorted and numbered by time. Windows are computed as for profiler steps."""
     if not len(marks.start):
         return Steps()
     labels = [str(number + 1) for number in range(len(marks.start))]
@@ -232,12 +236,15 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns with the user's pattern first. An invalid user pattern is ignored (see ``own_problem``)."""
+    """Returns the patterns, with the user's pattern ``own`` first.
+
+    An invalid user pattern is ignored (see ``own_problem``).
+    """
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
 
 def own_problem(own: str) -> str:
-    """Returns what is wrong with a user's pattern; "" if it is valid."""
+    """Returns the reason why a user's pattern is invalid; "" if it is valid."""
     if len(own) > LONGEST:
         return f"it is longer than {LONGEST:,} characters"
     try:

@@ -1,8 +1,8 @@
 """Steps between graph replays.
 
-Most replays are followed by the same kernel launches. Some of these launches end a step (sampling), the others
-begin the next step (its inputs). The border is at the longest CPU pause among them. Wherever the same launches
-occur again, a step ends, even if it contains no replay.
+The same kernel launches follow most replays. Some of them end a step (sampling), the others begin the next step
+(preparing inputs). The border between two steps is at the longest CPU pause among these launches. If the same
+launches occur elsewhere, a step ends there too, even if it contains no replay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARE = 0.5
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns start and end of each step on the CPU; None if the launches between replays do not identify steps."""
+    """Returns the start and end of each step on the CPU. None if the launches between replays do not identify steps."""
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
@@ -44,7 +44,7 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Finds step borders from the most common launches between two replays."""
+    """Finds step borders, using the launches that occur most often between two replays."""
 
     def __init__(
         self,

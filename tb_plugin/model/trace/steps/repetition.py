@@ -1,6 +1,6 @@
 """Steps from repetition: graph replays, or a repeated sequence of launches.
 
-Used only if the trace launches graphs, or comes from an inference server or an image pipeline.
+Only used if the trace launches graphs, or comes from an inference server or an image pipeline.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ RARE, LAYER, BEGIN = "rare", "layer", "begin"
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the repeated steps. If they are uncertain, returns none and the reason in ``Steps.unanswered``."""
+    """Returns the steps found by repetition.
+
+    If they are uncertain, returns no steps, and the reason in ``Steps.unanswered``.
+    """
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()
     replays = _replays(rows, calls)

@@ -1,8 +1,8 @@
 """Profiler steps and their time windows.
 
-On the CPU, a step lasts as long as its ProfilerStep annotation. Its window extends to the end of the last device
-event that it launched. Each window starts no earlier than the previous one ends. The first starts no earlier than
-the end of work launched before it (docs/concepts/time.md, "Step").
+On the CPU, a step lasts as long as its ProfilerStep annotation. The window of a step extends to the end of the last
+device event that the step launched. Each window starts at the end of the previous window or later. The first window
+starts after all work that was launched before it (docs/concepts/time.md, "Step").
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ INCOMPLETE_BELOW = 0.8
 class DeviceWork(msgspec.Struct, frozen=True, eq=False):
     """Times of device events and of their launches (-1 = not recorded).
 
-    ``correlation`` increases in launch order; 0 or less if an event has none. ``stream`` identifies the queue,
-    whose work starts in launch order.
+    ``correlation`` increases in launch order. It is 0 or less if an event has none. ``stream`` identifies the queue
+    of an event. The work in a queue starts in launch order.
     """
 
     start_ns: Int64
@@ -56,10 +56,10 @@ def find_steps(
     served: Served | None = None,
     whole: bool = False,
 ) -> Steps:
-    """Returns the steps from their CPU annotations, which must be sorted by start. Without annotations there are no
-    steps.
+    """Returns the steps for CPU annotations, which must be sorted by start. Empty if there are no annotations.
 
-    ``whole`` says that the device work of the last steps is complete, so that none is dropped.
+    Incomplete steps at the end are dropped, unless ``whole`` is set. Callers set it if the device work of the last
+    steps is complete.
     """
     served = served or Served()
     if not labels:
@@ -85,10 +85,10 @@ def find_steps(
 
 
 def single_step(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the whole trace as one step, without device work that was queued earlier.
+    """Returns the whole trace as one step. Device work that was launched before the trace is excluded.
 
-    Launching calls extend the step, because graph replays have no enclosing operator. If no launch was recorded,
-    earlier queued work cannot be recognized.
+    Launch calls may extend the step, because graph replays have no enclosing operator. If no launch was recorded,
+    earlier work cannot be recognized and is included.
     """
     launched = work.launch_start_ns != MISSING
     if launched.any():
@@ -125,9 +125,9 @@ def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64
 def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
     """Returns which device events outside all steps were launched before the first step begins.
 
-    ``step`` is the step that launched each event. If the launch was not recorded, the event must have a lower
-    correlation than all work of the steps. Without a correlation, it must start before the first step. In both
-    cases it must start before the first step's work on its stream.
+    ``step`` is the step that launched each event. If an event's launch was not recorded, its correlation must be
+    lower than that of all work of the steps. If it has no correlation, it must start before the first step. In both
+    cases, it must also start before the first step's work on its stream.
     """
     unseen, launched = work.launch_start_ns == MISSING, step != MISSING
     own = np.full(int(work.stream.max(initial=0)) + 1, np.iinfo(np.int64).max)
@@ -146,10 +146,11 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
 
 
 def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
-    """Returns the number of complete steps: the profiler often stops before the last steps' device work is
+    """Returns the number of complete steps. The profiler often stops before all device work of the last steps is
     recorded.
 
-    A step is compared with the previous step of the same mode. Idle server steps are complete without work.
+    The work of a step is compared with that of the previous step of the same mode. Idle server steps are complete
+    without any work.
     """
     if len(count) < 2 or not count.any():
         return len(count)

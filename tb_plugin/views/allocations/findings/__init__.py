@@ -19,7 +19,7 @@ _LOUDEST = ("high", "medium", "low", "info")
 
 
 def advice_of(*devices: DeviceLevels) -> Notices:
-    """Returns the findings on the devices, most severe first, then by device and rule."""
+    """Returns the findings on the devices: most severe first, then by device and rule."""
     found = []
     for device in devices:
         of_it = [notice for rule in _RULES for notice in rule(device)] if device.count else []

@@ -42,7 +42,7 @@ CAUSES = {
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
     "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
     "mixed": "These segments contain short-lived blocks, but no segment is ever completely free.",
-    "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
+    "rest": ("Most of the unused memory is in empty segments that other streams, pools or sizes cannot use."),
 }
 
 
@@ -52,11 +52,11 @@ CHECK = Check(
     threshold=f"The unused part is at least {percent(UNUSED_SHARE)} of the reserved memory, and at least 64 MiB.",
     severity=f"High if `unused_ratio` is at least {percent(SEVERE_UNUSED)} or memory ran out, else medium.",
     notes="""
-        All block sizes must be multiples of 512 bytes. Otherwise the file is a profile that was converted to a
-        snapshot. The cause is the first of these that applies. `pool`: at least half of `unused_bytes` is in one
-        private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half is in small segments. `pinned`:
-        at least half is in segments with a block that is never released. `mixed`: at least half is in segments with
-        short-lived blocks. `rest`: other streams, pools or sizes.
+        The rule runs only if all block sizes are multiples of 512 bytes. Otherwise the file is a profile that was
+        converted to a snapshot. The cause is the first of these that applies. `pool`: at least half of `unused_bytes`
+        is in one private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half is in small segments.
+        `pinned`: at least half is in segments with a block that is never released. `mixed`: at least half is in
+        segments with short-lived blocks. `rest`: other streams, pools or sizes.
     """,
     cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
 )
@@ -130,8 +130,9 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
 
 
 def varying_ratio(device: DeviceLevels) -> float | None:
-    """Returns the share of allocated bytes from stacks whose bytes vary between steps; None if there are too few
-    steps.
+    """Returns the share of allocated bytes that come from stacks whose bytes per step vary.
+
+    None if there are too few steps.
     """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
@@ -154,9 +155,10 @@ def varying_ratio(device: DeviceLevels) -> float | None:
 
 
 def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end, and the sum over all stacks.
+    """Returns the stack whose blocks keep the most free bytes reserved until the end (None if unknown), and those
+    bytes summed over all stacks.
 
-    The free bytes of a range are attributed to its oldest block. The stack is None if unknown.
+    The free bytes of a range are attributed to the oldest block in it.
     """
     stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]

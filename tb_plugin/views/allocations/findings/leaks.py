@@ -26,8 +26,8 @@ CHECK = Check(
     detects="One allocation stack leaves unreleased blocks in every step.",
     threshold=f"`leak_confidence` of at least {LEAK_CONFIDENCE}. A cache that fills for half of the steps stays below it.",
     severity=f"High if `left_bytes` is at least {percent(LARGE_LEAK)} of the peak, medium from {percent(SMALL_LEAK)} on.",
-    notes=f"The {MAX_FINDINGS} stacks with the largest `step_growth_bytes` times confidence are findings. Growth "
-    "lists all stacks.",
+    notes=f"The {MAX_FINDINGS} stacks with the largest `step_growth_bytes` times confidence are findings. The "
+    f"Growth page lists all stacks.",
 )
 
 

@@ -41,7 +41,7 @@ CHECK = Check(
 
 
 def ran_out(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding for each of the first out-of-memory events."""
+    """Yields one finding for each out-of-memory event, up to a limit."""
     levels, lines = levels_of(device), _line_numbers(device.snapshot)
     for event in ooms_of(device)[:MAX_FINDINGS].tolist():
         one = met_by(device, event)
@@ -73,8 +73,9 @@ def ran_out(device: DeviceLevels) -> Iterator[Notice]:
 Int64 = npt.NDArray[np.int64]
 
 
-class Lines(msgspec.Struct, frozen=True, eq=False):
-    """Distinct lines of code. The last one is for stacks without a line."""
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Distinct lines of code. The last line stands for stacks without a line of code."""
 
     text: tuple[str, ...]
     number: Int64

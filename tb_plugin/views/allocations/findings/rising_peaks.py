@@ -1,4 +1,4 @@
-"""Peaks that rise from step to step although retained memory does not."""
+"""Peaks that rise from step to step while retained memory does not."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tb_plugin.rules._checks import Check
 
 CHECK = Check(
     "snapshot_rising_peaks",
-    detects="The peak of each step rises although no memory stays allocated.",
+    detects="The peak of every step rises although no memory stays allocated.",
     threshold="`rising_ratio` of at least 0.9 over 7 steps after the first. The last peak is at least 1.05 times the first.",
     severity="Medium.",
     notes="""
-        Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,
-        `first_peak_bytes`, `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the difference of
-        the stack that grew most from the first peak to the last one.
+        Memory retained from step to step explains at most half of the rise. `peak_growth_bytes`, `first_peak_bytes`,
+        `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the growth of one stack from the first
+        peak to the last one, for the stack that grew most.
     """,
 )
 
 
 def rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if the peaks of the steps rise, for example because sequences get longer."""
+    """Yields a finding if the peak rises from step to step, for example because sequences get longer."""
     rise = rise_of(device)
     if rise is None:
         return

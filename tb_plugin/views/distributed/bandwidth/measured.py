@@ -1,7 +1,7 @@
 """Bandwidth of collectives by group, kind and size, with a linear fit.
 
-Uses only collectives with all ranks loaded: the transfer times of others are bounds. The transfer time is the
-duration on the rank that arrives last (``waiting.py``).
+Only collectives with all ranks loaded are used, because the transfer time of other collectives is only a bound. The
+transfer time is the duration of the call on the rank that arrives last (``waiting.py``).
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ MAX_FITTED_SIZES = 64
 MAX_DEVIATION = 0.2
 
 
-class Meetings(msgspec.Struct, frozen=True, eq=False):
-    """Collectives with all ranks loaded, a known size and a known bus factor: one row per collective."""
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Collectives with a known size and bus factor, whose ranks are all loaded: one row per collective."""
 
     row: Int64
-    """Row of one call per collective: the one with most bytes, or the sender in a tie."""
+    """Row of one call of the collective: the call with most bytes. If sizes are equal, the sender's call."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
     group: Int64
-    """Code of the process group (name and ranks), combined with sender and receiver for point-to-point calls."""
+    """Code of the process group. For point-to-point calls, it also identifies the sender and the receiver."""
     kind: Int64
-    """Index into ``kinds``: group descriptions, or group names if there is no description."""
+    """Index into ``kinds``, which contains group descriptions. A group without a description has its name there."""
     kinds: list[str]
     collective: Int64
     """Index into ``collectives``."""
@@ -54,8 +55,9 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
         return len(self.row)
 
 
-class Fit(msgspec.Struct, frozen=True):
-    """Linear fit of transfer time: ``latency_ns`` plus bus bytes divided by ``bandwidth`` (bytes per second)."""
+@dataclass(frozen=True)
+class Fit:
+    """Linear fit: transfer time = ``latency_ns`` + bus bytes / ``bandwidth`` (bytes per second)."""
 
     kind: str
     collective: str
@@ -64,15 +66,15 @@ class Fit(msgspec.Struct, frozen=True):
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """75th percentile of the relative deviation; None if there is no good fit."""
+    """75th percentile of the relative deviation from the fit; None if there is no good fit."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
-    """Returns the latency (ns), the nanoseconds per byte and the relative deviation of a robust linear fit.
+    """Fits a line to transfer times, and returns latency (ns), time per byte (ns) and relative deviation.
 
-    The fit minimizes the sum of |time - line| / time; without the division, large sizes would dominate. An optimal
-    line passes through two points, or through the origin and one point, so all such lines are tried. The deviation
-    is the 75th percentile. Returns None for too few or too similar sizes, or if time falls with size.
+    The fit minimizes the sum of |time - line| / time, so that large sizes do not dominate. A best line passes
+    through two points, or through the origin and one point. So all such lines are tried. The deviation is the 75th
+    percentile. Returns None if there are too few sizes, if sizes are too similar, or if time decreases with size.
     """
     if len(moved) < MIN_SIZES or moved.max() < MIN_SIZE_RATIO * moved.min():
         return None
@@ -102,7 +104,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @cached_by_argument
 def measured_collectives(data: JobData) -> Meetings:
-    """Returns the collectives in the selected steps that have a meaningful bandwidth."""
+    """Returns the collectives in the selected steps whose bandwidth can be measured."""
     calls = data.calls
     usable = (
         (calls.match >= 0)
@@ -173,7 +175,7 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
 
 
 def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Excludes coalesced calls: their share of the kernel time is unknown."""
+    """Marks calls that are not coalesced. The share of a coalesced call in the kernel time is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
     found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
@@ -184,15 +186,14 @@ class Classes(msgspec.Struct, frozen=True, eq=False):
     """Collectives grouped by equal keys: one row per class, sorted by key."""
 
     first: Int64
-    """Index into Meetings of one collective of each class."""
+    """Index of one collective of the class in Meetings."""
     count: Int64
     transfer_ns: Int64
-    """Median; the lower one of two middle values."""
+    """Median transfer time; the lower one of two middle values."""
     total_ns: Int64
 
 
 def classes_of(found: Meetings, *keys: Int64) -> Classes:
-    """Groups collectives by equal keys."""
     code = codes(*keys) if len(found) else np.empty(0, np.int64)
     order = np.lexsort((found.transfer_ns, code))
     begin = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -203,7 +204,7 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
 
 
 def bandwidth_fits(data: JobData) -> list[Fit]:
-    """Returns a fit per kind of group, group size and collective, longest total transfer time first."""
+    """Returns one fit per kind of group, group size and collective, longest total transfer time first."""
     return _fits(data)
 
 

@@ -53,7 +53,7 @@ MAX_FINDINGS = 3
 
 @cached_by_argument
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns three tables: bandwidth by group, collective and size; the fits; and a comparison of nodes."""
+    """Returns three tables: bandwidth by group, collective and size; linear fits; and a comparison of nodes."""
     every = [
         frame(
             "bandwidths",
@@ -109,14 +109,14 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns the node names as text; a long list is shortened to the count, the first and the last."""
+    """Returns the node names as text. A long list is shortened to its length, its first and its last name."""
     if len(nodes) <= MAX_LISTED_NODES:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """Peak link bandwidth of each node, if known and equal for all its devices."""
+    """Peak link bandwidth of each node. Nodes whose devices differ or report none are omitted."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
@@ -139,10 +139,11 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 
 
 def node_rows(data: JobData) -> list[Row]:
-    """Returns one row per set of nodes that share a group, slowest first.
+    """Returns one row per set of nodes that share a group, slowest set first.
 
-    ``slowdown`` is the median transfer time of the set, divided by the median of all sets with as many nodes. It is
-    computed per kind of collective (kind of group, name, ranks, bytes); the median over kinds is reported.
+    ``slowdown`` is the median transfer time of a set, divided by the median over all sets with the same number of
+    nodes. It is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the median
+    over these kinds.
     """
     return _node_rows(data)
 
@@ -205,7 +206,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns findings about nodes, or pairs of nodes, where collectives are slower than on other nodes."""
+    """Returns findings about single nodes or pairs of nodes on which collectives are slower than elsewhere."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -225,7 +226,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
             text = (
                 f"{where}, data moves slowly: collectives take {{slowdown}} times the median of the same "
                 f"collectives on {{node_sets}} sets "
-                "of nodes ({bus_bandwidth} bus bandwidth)."
+                "of nodes (bus bandwidth: {bus_bandwidth})."
             )
             todo = "Check the cables, ports and switches there, and other traffic on them."
             least = 1 + LEAST_PERCENT / 100
@@ -237,7 +238,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives with most time."""
+    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives that take most time."""
     every = measured_collectives(data)
     if not len(every):
         return []

@@ -18,19 +18,19 @@ SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to
 MOST = 256
 
 
-class Anchors(msgspec.Struct, frozen=True, eq=False):
-    """Ends of collective calls: one row per call."""
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Ends of calls of collectives: one row per call."""
 
     worker: Int64
     match: Int64
-    """Number of the collective, from 0; its calls end at the same real time."""
+    """Index of the collective, from 0. All calls of one collective end at the same real time."""
     end_ns: Int64
-    """Time since the start of the worker's trace, by the worker's own clock."""
+    """End of the call since the start of the worker's trace, by the worker's clock."""
     group: Int64
 
     @property
     def matches(self) -> int:
-        """Returns the number of collectives."""
         return int(self.match.max(initial=-1)) + 1
 
 
@@ -39,8 +39,8 @@ def anchors_of(
 ) -> Anchors:
     """Returns the anchors among these calls.
 
-    ``match`` is the number of each call's collective (-1 = none). A collective recorded on a device by some workers
-    and on the host by others is no anchor, because its ends differ.
+    ``match`` is the index of each call's collective (-1 = none). If some workers recorded a collective on the
+    device and others on the host, it is not used, because these ends differ.
     """
     count = int(match.max(initial=-1)) + 1
     known = match >= 0
@@ -56,9 +56,9 @@ def anchors_of(
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
-    """Marks the rows to keep: entire collectives, evenly spread over time for each worker and group.
+    """Marks the calls to use: complete collectives, evenly spread over time for each worker and group.
 
-    All workers prefer the same collectives, so they still share anchors if they lost different calls.
+    The same collectives are preferred on all workers. So workers that lost different calls still share anchors.
     """
     if not len(match):
         return np.zeros(0, np.bool_)
@@ -74,7 +74,7 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
 
 
 def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Van der Corput sequence in [0, 1): the ordinals whose values are below a limit are evenly spread."""
+    """Van der Corput sequence in [0, 1). The ordinals whose values are below a limit are always evenly spread."""
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

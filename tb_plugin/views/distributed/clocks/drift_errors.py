@@ -1,7 +1,7 @@
 """Standard errors of clock drifts, by Monte Carlo simulation.
 
-The anchors of a group only constrain the drifts of its members relative to each other. So the error of a worker
-depends on how all groups overlap, not only on its number of anchors.
+The anchors of a group only compare the drifts of its members with each other. So the error of a worker depends on
+how groups overlap, not only on its number of anchors.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _MAX_INFORMATION = 1e12
 
 
 def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
-    """Returns the robust standard deviation (ns) of the anchors in each anchor's group.
+    """Returns, for each anchor, the robust standard deviation (ns) of the anchors in its group.
 
-    ``off`` is the distance (ns) of each anchor from the mean of its collective. It is corrected for the degrees of
-    freedom lost to the mean and to the ``parameters`` of the fit. Every group gets at least the deviation of all
-    anchors, since a few anchors may be close by chance.
+    ``off`` is the distance (ns) of each anchor from the mean of its collective. The result is corrected for the
+    degrees of freedom that the means and the ``parameters`` of the fit use. It is never below the deviation of all
+    anchors together, because a few anchors may agree by chance.
     """
     if not len(off):
         return off
@@ -51,19 +51,19 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
 
 
 def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
-    """Standard deviation per key, with distances clipped to three robust standard deviations."""
+    """Standard deviation per key. Distances above three robust standard deviations are clipped."""
     near = np.minimum(distance, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
 
 def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) -> Float64:
-    """Returns the standard error of each worker's drift, relative to the median of its connected set of workers.
+    """Returns the standard error of each worker's drift relative to the median drift of its connected set.
 
-    ``where`` is the connected set of each worker (-1 = none), ``found`` its drift. Each simulation draws errors
-    from the scatter and time span of the anchors and refits all drifts. The prior drift of each clock has a
-    standard deviation of ``LARGEST_DRIFT``. The error is infinite unless the drifts of most workers in the set are
-    known precisely relative to each other.
+    ``where`` is the connected set of each worker (-1 = none), and ``found`` is the worker's drift. Each simulation
+    draws random anchor errors and fits all drifts again. The prior standard deviation of a drift is
+    ``LARGEST_DRIFT``. The error is infinite unless most drifts in the set are precisely known relative to each
+    other.
     """
     workers = len(where)
     worker, group, information = _information(a, scatter_ns)
@@ -87,10 +87,10 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
 
 
 def _against_median(found: Float64, noise: Float64) -> Float64:
-    """Standard error of each worker relative to the median of closely connected workers; infinite unless these are
-    a majority.
+    """Standard error of each worker relative to the median of closely connected workers.
 
-    Noise also moves the median, most if it depends on only one or two workers.
+    Infinite if fewer than half of the workers are closely connected. Noise also moves the median, most of all if it
+    depends on only one or two workers.
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
@@ -104,7 +104,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
 
 
 def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
-    """Fisher information about the drift for each pair of worker and group, in units of the prior."""
+    """Fisher information about the drift, for each pair of worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
     if len(ends) > MAX_GROUPS:

@@ -27,10 +27,10 @@ _CAUCHY = 2.385
 
 
 def connected_sets(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
-    """Returns the connected set of each worker (0 = largest, -1 = none), and an initial clock offset in ns.
+    """Returns the connected set of each worker (0 = largest, -1 = none) and its initial clock offset in ns.
 
-    ``zero_ns`` is each worker's clock reading at the start of its trace. The offset between two workers is the
-    median over their common collectives. Pairs with most common collectives are used first, as in a maximum
+    ``zero_ns`` is the clock reading at the start of each worker's trace. The offset between two workers is the
+    median over the collectives that both called. Pairs with most such collectives are used first, as in a maximum
     spanning tree.
     """
     neighbours = _spanning_tree(anchors, zero_ns)
@@ -53,7 +53,7 @@ def connected_sets(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
 
 
 def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Maximum spanning tree of the workers: the neighbours of each worker with their clock offset, ns."""
+    """Maximum spanning tree of the workers: for each worker, its neighbours and their clock offsets in ns."""
     workers = len(zero_ns)
     first = np.full(a.matches, workers, np.int64)
     np.minimum.at(first, a.match, a.worker)
@@ -81,9 +81,9 @@ def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[in
 
 
 def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
-    """Returns the end of each call relative to the first end of its collective, ns.
+    """Returns the time from the first end of a collective to the end of each of its calls, ns.
 
-    Such small values are exact as floats.
+    These numbers are small, so floats represent them exactly.
     """
     end = zero_ns[a.worker] + a.end_ns
     first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
@@ -91,25 +91,24 @@ def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
     return (end - first[a.match]).astype(np.float64)
 
 
-class Ends(msgspec.Struct, frozen=True, eq=False):
-    """Ends of calls as input of the fit: one row per call."""
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Input of the fit: one row per call."""
 
     worker: Int64
     match: Int64
     workers: int
     matches: int
     end_ns: Float64
-    """Relative to the first end of the collective, after the initial offsets are applied."""
+    """End of the call after the first end of its collective, with initial offsets applied."""
     time: Float64
-    """Time of the end, standardized to mean 0 and variance 1 per worker."""
+    """Time of the end, standardized for each worker to mean 0 and variance 1."""
 
     def by_worker(self, values: Float64) -> Float64:
-        """Returns sums by worker."""
         found: Float64 = np.bincount(self.worker, values, self.workers).astype(np.float64, copy=False)
         return found
 
     def by_match(self, values: Float64) -> Float64:
-        """Returns sums by collective."""
         found: Float64 = np.bincount(self.match, values, self.matches).astype(np.float64, copy=False)
         return found
 
@@ -117,8 +116,8 @@ class Ends(msgspec.Struct, frozen=True, eq=False):
 def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
     """Returns the offset and the slope of each worker, and the residual of each end.
 
-    Uses iteratively reweighted least squares with Cauchy weights, whose scale follows the residuals. ``spread_ns``
-    is the standard deviation of each worker's times, the unit of the slope. A prior pulls drifts towards 0.
+    The fit uses iteratively reweighted least squares with Cauchy weights. ``spread_ns`` is the standard deviation
+    of each worker's times; slopes are per standard deviation. A prior pulls drifts towards 0.
     """
     shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
@@ -138,9 +137,9 @@ def fit_clocks(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float6
 
 
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
-    """Update of offsets and slopes by conjugate gradients, which needs no dense matrix of workers.
+    """Update of offsets and slopes by conjugate gradients, which need no dense matrix of workers.
 
-    The common end of each collective is eliminated: it is the weighted mean of its ends.
+    The common end of each collective is eliminated. It is the weighted mean of the ends of its calls.
     """
     of_match = ends.by_match(weight)
 

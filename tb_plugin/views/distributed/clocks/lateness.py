@@ -14,37 +14,38 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
-# below the residual: the skew is smaller than the clock error. recording begins later: a first collective after a late
+# below the residual: the skew is smaller than the clock error. recording starts later: a first collective after a late
 # profiler start, which may explain the lateness. clocks unknown: the clocks of the ranks cannot be compared.
 # alone: no other worker has the collective.
-ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
+ARRIVALS = ("known", "below the residual", "recording starts later", "clocks unknown", "alone")
 
 
-class Lateness(msgspec.Struct, frozen=True, eq=False):
-    """Lateness: one row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
+@dataclass(frozen=True, eq=False)
+class Lateness:
+    """One row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
 
     arrival: Int64
     lateness_ns: Int64
-    """Corrected start minus the median start of the collective."""
+    """Corrected start of the call minus the median start of its collective."""
     skew_ns: Int64
     """Time from the first to the last corrected start of the collective."""
     last: Int64
-    """Worker that started last; -1 = unknown."""
+    """Worker that started the collective last; -1 = unknown."""
     wait_ns: Int64
-    """Time from the start of this call to the last start of the collective."""
+    """Time from the start of this call to the last start of its collective."""
     moved_ns: Int64
-    """Time from the last start to the last end of the collective: a second estimate of transfer.
+    """Time from the last start to the last end of the collective: a second estimate of transfer time.
 
-    Negative if clocks are wrong.
+    Negative values are possible if clocks are wrong.
     """
 
     def take(self, keep: Bool) -> Lateness:
-        """Selects the marked rows."""
-        return Lateness(*(values[keep] for values in astuple(self)))
+        return Lateness(*(values[keep] for values in vars(self).values()))
 
 
-class _Collectives(msgspec.Struct, frozen=True, eq=False):
-    """Values shared by all calls of a collective: one row per collective."""
+@dataclass(frozen=True, eq=False)
+class _Collectives:
+    """Times that all calls of a collective share: one row per collective."""
 
     arrival: Int64
     middle_ns: Int64
@@ -57,8 +58,8 @@ class _Collectives(msgspec.Struct, frozen=True, eq=False):
 def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start_ns: Int64, end_ns: Int64) -> Lateness:
     """Returns the lateness of each call.
 
-    ``match`` numbers the collectives without gaps (-1 = none); ``group`` is a code of the process group. Times are
-    by each worker's own clock.
+    ``match`` is the index of each call's collective (-1 = none), and ``group`` is a code of the process group.
+    Times are by the clock of each worker.
     """
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
@@ -119,11 +120,11 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 
 
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """Collectives at which a worker may seem late only because its recording started late.
+    """Collectives at which a worker may only seem late because its recording started late.
 
-    These are the worker's first collectives in groups whose other ranks recorded earlier calls. The first call in
-    its trace must be one of them, and its trace must start later by more than the clock error. Otherwise the worker
-    started in time but lost calls.
+    They are the worker's first collectives in groups in which other ranks recorded earlier calls. The first call in
+    the worker's trace must be one of them. Its trace must start later by more than the clock error. Otherwise the
+    recording started in time but lost calls.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
@@ -144,7 +145,7 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
 
 
 def _first_rows(key: Int64, time: Int64) -> Int64:
-    """Row with the earliest time for each key, sorted by key."""
+    """Row with the earliest time of each key, sorted by key."""
     keys = int(key.max(initial=-1)) + 1
     least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
     np.minimum.at(least, key, time)
@@ -154,8 +155,9 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
     return found
 
 
-class Sure(msgspec.Struct, frozen=True, eq=False):
-    """Marks the lateness numbers of each call that exceed the clock error."""
+@dataclass(frozen=True, eq=False)
+class Sure:
+    """Marks, for each call, the values of Lateness that exceed the clock error."""
 
     lateness: Bool
     skew: Bool
@@ -165,7 +167,7 @@ class Sure(msgspec.Struct, frozen=True, eq=False):
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Marks the lateness numbers that exceed the clock error. The zero wait of the last rank is also marked."""
+    """Marks the values of Lateness that exceed the clock error. The zero wait of the last rank is also marked."""
     residual = clocks.residual_ns
     mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
     known = late.arrival == KNOWN

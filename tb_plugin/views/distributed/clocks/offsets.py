@@ -1,7 +1,7 @@
 """Clock offsets and drifts of workers.
 
-A reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at``; ``at`` is the time since the start of
-the trace. A robust fit finds offsets and drifts such that the calls of each collective end together.
+A clock reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at``. ``at`` is the time since the
+start of the trace. A robust fit chooses offsets and drifts so that the calls of each collective end together.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ MIN_ANCHORS_FOR_DRIFT = 6
 _OUTLIER_DEVIATIONS = 6
 
 
-class Clocks(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Clocks of all workers: one row per worker. Values of unknown clocks are 0."""
+@dataclass(frozen=True, eq=False)
+class Clocks:
+    """Clocks of all workers: one row per worker. Offset, drift and error of an unknown clock are 0."""
 
     zero_ns: Int64
     """Clock reading at the start of the trace."""
@@ -46,38 +47,40 @@ class Clocks(msgspec.Struct, frozen=True, eq=False, dict=True):
     drift_error: Float64
     """Standard error of the drift (``drift_errors.py``)."""
     residual_ns: Int64
-    """95th percentile of the distance between corrected anchors and the common end of their collective, without
-    outliers.
+    """95th percentile of the distance from corrected anchors to the common end of their collective.
+
+    Outliers are excluded.
     """
     anchors: Int64
     aside: Int64
-    """Number of outlier anchors, which the residual excludes."""
+    """Number of anchors that ``residual_ns`` excludes as outliers."""
     how: Int64
     connected: Int64
-    """Connected set of each worker: its workers share collectives, directly or indirectly. 0 = largest, -1 =
-    unknown.
+    """Connected set of each worker; 0 = largest, -1 = unknown.
+
+    The workers of a set share collectives, directly or through other workers.
     """
 
     @property
     def comparable(self) -> Bool:
-        """Marks the known clocks."""
+        """Returns whether the clock of each worker is known."""
         known: Bool = self.how != HOW.index(UNKNOWN)
         return known
 
     @cached_property
     def begin_ns(self) -> Int64:
-        """Returns the corrected start of each trace, in ns since the earliest start of a known clock."""
+        """Returns the corrected start of each trace, in ns after the earliest start among known clocks."""
         begin = self.zero_ns + self.offset_ns
         first: Int64 = begin[self.comparable] if self.comparable.any() else begin
         return begin - int(first.min(initial=np.iinfo(np.int64).max)) if len(begin) else begin
 
     def corrected(self, worker: Int64, at_ns: Int64) -> Int64:
-        """Converts trace times of these workers to the common time axis of ``begin_ns``."""
+        """Converts times in the traces of these workers to the common time axis of ``begin_ns``."""
         return self.begin_ns[worker] + at_ns + np.rint(self.drift[worker] * at_ns).astype(np.int64)
 
 
 def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
-    """Fits the clocks of all workers. The median offset and drift of each connected set are 0."""
+    """Fits the clocks of all workers, so that the median offset and drift of each connected set are 0."""
     workers, a = len(zero_ns), anchors
     count = np.bincount(a.worker, minlength=workers)
     where, offset = connected_sets(a, zero_ns)
@@ -112,9 +115,9 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
 
 
 def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
-    """Corrections and drifts after rescaling the common time axis so that the median drift is 0.
+    """Corrections and drifts on a common time axis that is rescaled to a median drift of 0.
 
-    No anchor constrains the scale of that axis.
+    Anchors do not determine the scale of that axis.
     """
     shift, drift = shift.copy(), drift.copy()
     for number in range(int(where.max(initial=-1)) + 1):
@@ -138,14 +141,13 @@ def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
 
 
 def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:
-    """Returns one row per worker, for ``clocks_from`` to read."""
+    """Returns the clocks as a table with one row per worker. ``clocks_from`` reads it."""
     return pa.table(
         {"is_zero_stated": pa.array(is_zero_stated), **{key: pa.array(getattr(clocks, key)) for key in _COLUMNS}}
     )
 
 
 def clocks_from(data: pa.Table) -> Clocks:
-    """Reads a table written by ``clocks_table``."""
     return Clocks(**{key: data[key].to_numpy() for key in _COLUMNS})
 
 

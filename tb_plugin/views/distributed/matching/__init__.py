@@ -1,1 +1,1 @@
-"""Matching of calls on different ranks to collectives."""
+"""Matching of calls on different ranks that belong to one collective."""

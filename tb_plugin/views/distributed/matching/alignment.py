@@ -23,10 +23,10 @@ _MAX_GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns the index of each call in its block. Calls of different workers match if block and index agree.
+    """Returns an index of each call within its block. Calls with equal block and index belong together.
 
-    Each worker's calls must be in time order. If all workers have the same sequence in a block, calls are counted;
-    otherwise the sequences are aligned.
+    The calls of each worker must be in time order. If all workers have the same sequence of calls in a block, the
+    index is the position in it. Otherwise the sequences are aligned first.
     """
     place = occurrence(codes(worker, block))
     order = np.lexsort((kind, place, block))
@@ -50,9 +50,9 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
 
 
 def align_sequences(sequences: Sequence[Int64]) -> list[Int64]:
-    """Returns the row of each item in the merged sequence, per sequence.
+    """Returns, for each sequence, the position of each item in the merged sequence.
 
-    Sequences are merged one by one: the most frequent first, then the longest.
+    Sequences are merged one by one. The most frequent sequence comes first, then the longest one.
     """
     texts = [mine.tobytes() for mine in sequences]
     often = Counter(texts)
@@ -75,7 +75,10 @@ def align_sequences(sequences: Sequence[Int64]) -> list[Int64]:
 
 
 def _partners(common: Int64, mine: Int64) -> Int64:
-    """Index in ``common`` of each item of ``mine``; -1 = none. Items without an alignment are matched by counting."""
+    """Index in ``common`` of each item of ``mine``; -1 = none.
+
+    Items that do not align are matched to unused items of the same kind, in order.
+    """
     partner = np.full(len(mine), -1, np.int64)
     left = min(len(common), len(mine))
     head = _common_prefix(common[:left], mine[:left])
@@ -107,14 +110,16 @@ def _partners(common: Int64, mine: Int64) -> Int64:
 
 
 def _common_prefix(first: Int64, second: Int64) -> int:
-    """Length of the common prefix of two arrays of equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)
 
 
 def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Number of items to skip in ``mine`` and in ``common`` until both agree again; None if no short gap is found."""
+    """Number of items to skip in ``mine`` and in ``common`` until both sequences agree again.
+
+    None if that takes too many items.
+    """
     for wide in range(1, _MAX_GAP + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
             a, b = mine[mine_from : mine_from + _MIN_EQUAL_RUN], common[common_from : common_from + _MIN_EQUAL_RUN]
@@ -124,10 +129,10 @@ def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns index pairs of a longest common subsequence; empty if the sequences are too long.
+    """Returns the index pairs of a longest common subsequence; empty if the sequences are too long.
 
-    Bit-parallel algorithm of Crochemore et al. (2001) and Hyyro (2004). In ``lines[j]``, bit i is zero if the
-    common length grows at item i of ``first``, given ``second[:j + 1]``.
+    The bit-parallel algorithm is by Crochemore et al. (2001) and Hyyro (2004). Bit i of ``lines[j]`` is zero if
+    item i of ``first`` increases the common length with ``second[:j + 1]``.
     """
     if not first or not second or len(first) * len(second) > _MAX_TABLE:
         return []

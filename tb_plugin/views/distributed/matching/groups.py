@@ -21,16 +21,17 @@ END = "…"
 _CUT = "..."
 
 
-class Ranks(msgspec.Struct, frozen=True):
-    """Ranks of a group. In a truncated list (``cut``), the last rank follows after a gap."""
+@dataclass(frozen=True)
+class Ranks:
+    """Ranks of a group. If the list is truncated (``cut``), ranks are missing before the last one."""
 
     listed: tuple[int, ...]
     cut: bool = False
 
     def holds(self, other: Ranks, size: int) -> bool:
-        """Returns whether this complete list is consistent with the truncated list ``other``.
+        """Returns whether this complete list of ranks agrees with ``other``, which is truncated.
 
-        ``size`` is its full length (-1 = unknown).
+        ``size`` is the number of ranks in the truncated group (-1 = unknown).
         """
         begin, same_size = len(other.listed) - 1, size < 0 or size == len(self.listed)
         return (
@@ -45,13 +46,14 @@ NO_RANKS = Ranks(())
 
 
 def ranks_in(text: str) -> Ranks:
-    """Parses a list of ranks: ``[0, 1]``, ``[0, 1, ..., 63]``, or a map with ranks as keys."""
+    """Parses a list of ranks such as ``[0, 1]`` or ``[0, 1, ..., 63]``, or a map with ranks as keys."""
     pattern = r"(\d{1,9})['\"]?\s*:" if text.startswith("{") else r"\d{1,9}"
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
-class ReportedGroup(msgspec.Struct, frozen=True):
-    """A process group that a worker lists."""
+@dataclass(frozen=True)
+class ReportedGroup:
+    """A process group that a worker reports."""
 
     worker: int
     name: str
@@ -59,8 +61,9 @@ class ReportedGroup(msgspec.Struct, frozen=True):
     description: str
 
 
-class GroupColumns(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Group columns: one row per call. ``group`` and ``ranks`` are indices into ``names`` and ``listed``."""
+@dataclass(frozen=True, eq=False)
+class GroupColumns:
+    """Group columns of calls: one row per call. ``group`` is an index into ``names``, ``ranks`` into ``listed``."""
 
     worker: Int64
     group: Int64
@@ -68,34 +71,31 @@ class GroupColumns(msgspec.Struct, frozen=True, eq=False, dict=True):
     ranks: Int64
     listed: Sequence[str]
     size: Int64
-    """-1 = unknown."""
+    """Number of ranks in the group; -1 = unknown."""
 
     @cached_property
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
-        """Returns the distinct combinations of worker, name, ranks and size, and the index of each call's
-        combination.
-        """
+        """Returns the distinct tuples (worker, name, ranks, size), and the index of each call's tuple."""
         group = _full_names(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
         columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
         return list(zip(*columns, strict=True)), groups.of
 
 
-class Groups(msgspec.Struct, frozen=True, eq=False):
-    """Process groups of calls."""
-
+@dataclass(frozen=True, eq=False)
+class Groups:
     code: Int64
-    """Group code of each call: an index into ``ranks``."""
+    """Code of each call's group: an index into ``ranks``."""
     ranks: Sequence[Ranks]
 
 
 def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
-    """Returns the group code of each call.
+    """Assigns a group code to each call.
 
-    Workers often number their groups independently, so groups with equal names but different ranks differ. Groups
-    with equal ranks and description are the same group, unless one worker has two of them; then names distinguish
-    them. Missing or truncated ranks are taken from other calls or lists of the same worker, else of all workers if
-    they agree. A truncated name is completed if only one full name ends with it.
+    Workers often number their groups independently, so groups with the same name may have different ranks. Groups
+    with equal ranks and description are one group. If a worker has two such groups, their names are compared too.
+    Missing or truncated ranks are filled from other calls and lists: of the same worker, or else of all workers if
+    they agree. A truncated name is replaced by the full name that ends with it, if there is only one.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)
@@ -121,7 +121,7 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
 
 
 def _plain(ranks: Ranks) -> Ranks:
-    """Ranks without the negative marker that ``_ranks`` adds to truncated lists."""
+    """Ranks without the negative number by which ``_ranks`` marks truncated lists."""
     return Ranks(tuple(rank for rank in ranks.listed if rank >= 0), ranks.cut)
 
 
@@ -162,7 +162,7 @@ def _ranks(
 
 
 def _full_names(names: Sequence[str]) -> Int64:
-    """Index of the full name for each truncated name, if only one full name ends with it; else its own index."""
+    """Index of the full name for each truncated name. If there is not exactly one, the index does not change."""
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
     for length in {len(end) for end in ends.values() if end}:
@@ -177,9 +177,9 @@ def _full_names(names: Sequence[str]) -> Int64:
 
 
 def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
-    """Returns a code per call, equal for calls with equal name, dtype and number of elements.
+    """Returns a code per call. Codes are equal if name, dtype and number of elements are equal.
 
-    If a worker reports no sizes for a name in a group but another one does, only the name is compared.
+    In a group, some workers may report sizes for a name while others do not. Then only the name is compared.
     """
     both = codes(group, name)
     mine = codes(both, worker)
@@ -193,8 +193,9 @@ def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements:
 
 
 def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:
-    """Returns a phrase for the ranks of a group, such as "8 neighbouring ranks"; "" if they are unknown or
-    irregular.
+    """Returns a phrase for the ranks of a group, such as "8 neighbouring ranks".
+
+    The phrase is empty if ranks are unknown or irregular.
     """
     listed, count = ranks.listed, size if size is not None and size > 0 else len(ranks.listed)
     if world_size is not None and count == world_size > 1:
@@ -213,12 +214,12 @@ def _ordinal(number: int) -> str:
 
 
 def dimensions_of(description: str, patterns: Sequence[tuple[str, str]]) -> str:
-    """Returns the kinds of parallelism named in a group description, such as "tensor + data"; "" if there are none."""
+    """Returns the kinds of parallelism in a group description, such as "tensor + data"; empty if there are none."""
     return " + ".join(word for word, pattern in patterns if re.search(pattern, description))
 
 
 def rows_with_shapes(rows: Sequence[Mapping[str, object]], world_size: int | None) -> list[dict[str, object]]:
-    """Adds ``group_shape`` to the rows of groups."""
+    """Adds ``group_shape`` to rows that describe groups."""
     return [
         {
             **row,

@@ -22,7 +22,7 @@ MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Replaces unknown values (-1) with the largest value within the same collective."""
+    """Replaces unknown values (-1) by the largest value of the same collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -35,12 +35,13 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Infers the group of calls that report none, as an index into the second result (ranks, name); -1 = none.
+    """Infers the group of calls without a reported group, from the ranks that call a collective.
 
-    All ranks of the job must be loaded. Calls of one kind (name, dtype, elements) get a group under three
-    conditions. Their collectives are always on the same ranks, but not on all ranks. A listed group has exactly
-    these ranks. All ranks of the job have calls without a group in the same steps, so no trace is truncated there.
-    ``blank`` marks calls without a group, ``alike`` collectives for which all ranks report the same size.
+    Returns, for each call, an index into the second result, which contains (ranks, name); -1 = none. A kind of
+    calls (name, dtype, elements) gets a listed group if exactly the ranks of that group call its collectives. Kinds
+    that all ranks of the job call get no group. All ranks must be loaded and have such calls in the same steps.
+    Otherwise a trace may be truncated. ``blank`` marks calls without a group. ``alike`` marks collectives for which
+    all ranks report the same size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -78,7 +79,7 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """Groups that each of their members lists exactly once, keyed by member workers."""
+    """Groups that each of their members lists exactly once, keyed by these members."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:

@@ -21,8 +21,8 @@ Bool = npt.NDArray[np.bool_]
 def compared_columns(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
     """Returns the columns that matching compares.
 
-    ``step`` is the step index of each call, ``no_step`` that of calls outside the steps. ``sizes`` are the number
-    of loaded workers and the world size (None = unknown). ``groups`` are group codes.
+    ``step`` is the step index of each call; ``no_step`` means outside the steps. ``sizes`` are the number of loaded
+    workers and the world size (None = unknown). ``groups`` contains group codes.
     """
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -59,13 +59,13 @@ def compared_columns(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int
 
 
 def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:
-    """Returns the groups of all calls. ``stated`` are the groups that workers list."""
+    """Returns the groups of all calls. ``stated`` contains the groups that workers report."""
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     return groups_of(GroupColumns(worker, *texts_of(data, "group"), *texts_of(data, "group_ranks"), size), stated)
 
 
 def is_one_of(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
-    """Marks the rows whose collective is in ``wanted``. ``collective`` is an index into ``names``."""
+    """Marks the rows with a collective in ``wanted``. ``collective`` is an index into ``names``."""
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
 
 
@@ -75,7 +75,7 @@ def _has_text(data: pa.Table, key: str) -> Bool:
 
 
 def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
-    """Returns a column of integers as a read-only array; null becomes ``missing``."""
+    """Returns a column of integers as a read-only array in which ``missing`` replaces null."""
     column = data[key]
     if column.null_count:  # avoids a copy
         column = pc.fill_null(column, missing)
@@ -84,7 +84,7 @@ def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a text column as indices and the list of distinct texts; null becomes ""."""
+    """Returns a text column as indices into a list of distinct texts. Null becomes ""."""
     encoded = data[key].combine_chunks().dictionary_encode()
     names = [name or "" for name in encoded.dictionary.to_pylist()]
     positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)

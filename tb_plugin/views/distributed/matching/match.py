@@ -20,56 +20,57 @@ BY = ("number", "inferred number", "order", "ends")
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
-class Calls(msgspec.Struct, frozen=True, eq=False):
-    """Columns for matching: one row per call of any worker, in time order within each worker.
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Columns that matching uses: one row per call, in time order within each worker.
 
-    Codes are integers >= 0 that are equal for equal values.
+    Codes are integers >= 0. Equal codes mean equal values.
     """
 
     worker: Int64
     step: Int64
     group: Int64
-    """Code of the process group, combined with sender and receiver for point-to-point calls."""
+    """Code of the process group. For point-to-point calls, it also identifies the sender and the receiver."""
     name: Int64
     kind: Int64
     """Code of (collective, dtype, elements)."""
     sequence: Int64
     """Recorded sequence number; -1 = none."""
     lost: Bool
-    """Marks point-to-point calls with an unknown peer, which are never matched."""
+    """Marks point-to-point calls with an unknown peer. They are never matched."""
     two_ended: Bool | None = None
     """Marks point-to-point calls; None = unknown."""
     no_step: int = -1
     """Step code of calls outside the steps."""
     end_ns: Int64 | None = None
-    """End by the worker's clock, to match equal transfers if a worker lacks some."""
+    """End by the worker's clock. Used if some workers lack calls of the same kind."""
 
 
 class Matched(msgspec.Struct, frozen=True, eq=False):
     """Result of matching: one row per call."""
 
     label: Int64
-    """Number of the collective, from 0; -1 = unmatched."""
+    """Index of the collective, from 0; -1 = unmatched."""
     by: Int64
-    """Method, as an index into ``BY``; -1 = unmatched."""
+    """Index into ``BY`` of the method that matched the call; -1 = unmatched."""
 
 
 def no_matches(count: int) -> Matched:
-    """Returns ``count`` unmatched calls."""
+    """Returns ``count`` rows of unmatched calls."""
     return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
 def match(calls: Calls) -> Int64:
-    """Returns the number of each call's collective, from 0; -1 = unmatched."""
+    """Returns the index of each call's collective, from 0; -1 = unmatched."""
     return match_calls(calls).label
 
 
 def match_calls(calls: Calls) -> Matched:
-    """Matches calls to collectives.
+    """Matches the calls that belong to one collective.
 
-    Calls match by process group and sequence number, recorded or inferred. Calls without a number match by
-    alignment of (collective, dtype, elements) within each step, so a missing call does not shift later ones. They
-    are also aligned with the numbered calls of their group.
+    Calls match if process group and sequence number are equal; a missing number may be inferred. Calls without a
+    number match if (collective, dtype, elements) align within a step. So a missing call does not shift later ones.
+    These calls are also aligned with the numbered calls of their group.
     """
     number, inferred = _numbers(calls)
     label = np.full(len(calls.worker), -1, np.int64)
@@ -97,7 +98,7 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
 def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
     """Match codes, equal for matching calls.
 
-    Calls of one worker with equal numbers are a coalesced batch; they match by kind and order.
+    Calls of one worker with the same number are a coalesced batch. They match by kind and order.
     """
     worker = calls.worker[rows]
     label = codes(calls.group[rows], calls.name[rows], number[rows])
@@ -114,11 +115,11 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
 
 
 def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
-    """Match codes of calls without a number, which match by order among themselves and with numbered calls of their
-    group.
+    """Match codes of calls without a number.
 
-    Numbered collectives act as the sequence of one more worker. If a worker has calls with and without numbers, its
-    numbered calls are aligned too.
+    They match by order, both with each other and with numbered calls of their group. Numbered collectives act as
+    the sequence of an additional worker. If a worker has calls with and without numbers, its numbered calls are
+    aligned too.
     """
     fresh = int(label.max(initial=-1)) + 1
     groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
@@ -154,9 +155,9 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
-    """Block of each call: its group within its step, so a missing call does not shift the next step.
+    """Block of each call: its group within its step. So a missing call does not shift the next step.
 
-    If some workers have no steps in a group but others do, all calls of the group form one block.
+    If some workers of a group have steps and others do not, all calls of the group are one block.
     """
     group, step = calls.group[rows], calls.step[rows]
     pair = codes(group, worker)
@@ -169,9 +170,9 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
 
 
 def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
-    """Numbers the collectives with several workers.
+    """Collectives that are matched on at least two workers, with an index from 0.
 
-    If one worker has several calls, only its most reliable match counts.
+    If several calls of one worker match, only the most reliable match is used.
     """
     order = np.lexsort((by, worker, label))
     again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
@@ -185,11 +186,10 @@ def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
 
 
 def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Index of each call in its block. If a worker has fewer calls of a kind than others, its indices follow from
-    time.
+    """Index of each call within its block, corrected by time if a worker lacks calls of a kind.
 
-    Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference
-    between ends in groups without missing calls. Without such groups the indices do not change.
+    The calls of one collective end at nearly the same time. The clock offset of a worker is the median difference
+    between ends in groups without missing calls. If there are no such groups, nothing is corrected.
     """
     order = np.lexsort((place, worker, kind, block))
     which = codes(block, kind)[order]
@@ -218,9 +218,9 @@ def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, plac
 
 
 def _offsets(worker: Int64, group: Int64, code: Int64, end_ns: Int64, sure: Bool) -> tuple[Int64, Bool]:
-    """Clock offset of each call's worker within the group, ns, and whether it is known.
+    """Clock offset in ns of each call's worker within the group, and whether it is known.
 
-    Uses only ``sure`` calls whose collective has the largest number of workers in the group.
+    Only calls marked ``sure`` are used, in those collectives of the group that have most workers.
     """
     order = np.lexsort((end_ns, code))
     first = np.flatnonzero(np.diff(code[order], prepend=-1))

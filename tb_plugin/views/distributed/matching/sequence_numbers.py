@@ -23,8 +23,9 @@ _MAX_VOTES_PER_CALL = 64
 _MAX_TRIED_SHIFTS = 8
 
 
-class Stream(msgspec.Struct, frozen=True, eq=False):
-    """Columns as in ``match.Calls``."""
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Columns of calls, as in ``match.Calls``."""
 
     worker: Int64
     step: Int64
@@ -38,9 +39,9 @@ class Stream(msgspec.Struct, frozen=True, eq=False):
 def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
     """Returns the sequence number of each call in its group (-1 = none), and whether it is inferred.
 
-    A call next to numbered calls gets the missing number if other workers' calls with that number are of the same
-    kind. If most calls of a worker disagree with the others, its numbers are shifted so that nearly all agree. If
-    there is no such shift and even the names disagree, its numbers are dropped.
+    A call next to numbered calls gets the missing number if calls with that number have the same kind on other
+    workers. If most numbers of a worker disagree with other workers, they are shifted until nearly all agree. If no
+    shift does this and even the names disagree, its numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -56,9 +57,9 @@ def number_calls(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns the distinct values of ``place``, sorted, and the most frequent kind at each.
+    """Returns the sorted distinct values of ``place``, and the most frequent kind at each.
 
-    In a tie, the lowest worker decides.
+    If two kinds are equally frequent, the kind of the worker with the lowest index is used.
     """
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
@@ -70,7 +71,7 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
 
 
 def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Shifts or drops the numbers of workers that disagree with the others, in place."""
+    """Shifts or drops, in place, the numbers of workers that disagree with other workers."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
     order = np.argsort(place, kind="stable")
@@ -96,9 +97,9 @@ def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) ->
 
 
 def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
-    """Shifts or drops the numbers within one group, in place.
+    """Shifts or drops, in place, the numbers within one group.
 
-    ``odd`` marks rows of workers that disagree with the others.
+    ``odd`` marks the calls of workers that disagree with other workers.
     """
     worker = calls.worker[rows]
     if odd.all():
@@ -125,7 +126,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
 def _best_shift(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
-    """Shift at which a worker's calls agree with the others; None if there is none."""
+    """Shift after which the numbers of a worker agree with other workers; None if there is none."""
     numbers, kinds, steps = reference
     both = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
     reference_codes, voter_codes = both[: len(numbers)], both[len(numbers) :]
@@ -145,7 +146,7 @@ def _best_shift(
 
 
 def _fill_gaps(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Numbers the calls between or next to numbered calls of the same worker, in place."""
+    """Sets, in place, the numbers of calls between or next to numbered calls of the same worker."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]
     pair = np.sort(pair)

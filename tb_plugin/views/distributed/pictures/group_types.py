@@ -1,4 +1,4 @@
-"""Groups and devices by kind, for jobs with too many to list."""
+"""Kinds of groups and devices, for jobs with too many to list."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEVICES = {
 
 
 def kind_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables of group kinds and of device kinds, each only if there are too many to list."""
+    """Returns the tables of group kinds and device kinds. A table is omitted if all groups or devices can be listed."""
     found = {}
     if len(data.process_groups) > MAX_LISTED:
         rows = group_kinds(data.process_groups)
@@ -42,7 +42,7 @@ def kind_frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def group_kinds(groups: Sequence[Row]) -> list[Row]:
-    """Returns one row per distinct description, size, parallelism, pattern and backend, by first occurrence."""
+    """Returns one row per distinct (description, size, parallelism, pattern, backend), by first occurrence."""
     return [
         {
             **dict(zip(_GROUP_KEYS, kind, strict=True)),
@@ -55,7 +55,7 @@ def group_kinds(groups: Sequence[Row]) -> list[Row]:
 
 
 def device_kinds(devices: Sequence[Row]) -> list[Row]:
-    """Returns one row per distinct name, memory, compute capability and link bandwidth, by first occurrence."""
+    """Returns one row per distinct (name, memory, compute capability, link bandwidth), by first occurrence."""
     return [
         {
             **dict(zip(_DEVICE_KEYS, kind, strict=True)),

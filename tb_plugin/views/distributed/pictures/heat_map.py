@@ -41,7 +41,7 @@ _CELL = 11
 
 
 def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
-    """Returns the heat map of a measure and the chart of its quantiles. Raises BadRequest for an unknown measure."""
+    """Returns the heat map and the quantile chart of a measure. Raises BadRequest for an unknown measure."""
     key = measure_key(data, key)
     grid, labels = grid_of(data, key), selected_labels(data)
     metric = METRICS.metric(key, window="one step")
@@ -65,7 +65,7 @@ def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
 
 
 def merge(grid: Grid, merged: int) -> Grid:
-    """Merges ``merged`` adjacent steps per column; each value is their maximum."""
+    """Merges every ``merged`` adjacent steps into one column that contains their maximum."""
     if merged == 1:
         return grid
     low = np.where(grid.has_value, grid.values, np.iinfo(np.int64).min)
@@ -81,8 +81,9 @@ def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
 
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
-    """Returns one list per share: for each column, the value of a worker that this share of the workers does not
-    exceed.
+    """Returns quantiles over the workers: one list per share, with one value per column.
+
+    Each quantile is the value of some worker. It is not interpolated.
     """
     count = grid.has_value.sum(axis=0)
     ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)
@@ -95,7 +96,7 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 
 
 def _merged(grid: Grid, room: int) -> int:
-    """Smallest number of steps per column that fits the size limit and the screen."""
+    """Smallest number of steps per column at which the heat map fits the size limit and the screen."""
     steps: int = max(grid.values.shape[1], 1)
     merged = -(-steps // MAX_COLUMNS)
     while merged < steps:
@@ -108,7 +109,7 @@ def _merged(grid: Grid, room: int) -> int:
 
 
 def _length(grid: Grid) -> int:
-    """Approximate size of the values as JSON, in bytes."""
+    """Approximate size of the values in JSON, in bytes."""
     size = np.abs(grid.values)
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):

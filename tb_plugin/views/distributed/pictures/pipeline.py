@@ -34,10 +34,10 @@ _REQUIRED_MEASURES = {"step_total_ns", "compute_ns", "exposed_communication_ns",
 
 
 def stages(data: JobData) -> tuple[Stage, ...]:
-    """Returns the ranks of each pipeline stage; empty without messages between known ranks.
+    """Returns the ranks of each pipeline stage; empty if there are no messages between known ranks.
 
-    A pipeline sends messages in both directions. If messages go one way only, more than two ranks must be loaded
-    and all must take part in every step with messages.
+    A pipeline sends messages in both directions. Messages in only one direction are accepted if more than two ranks
+    are loaded, and all of them send or receive in every step with messages.
     """
     calls = data.calls
     name, names = texts_of(calls.data, "collective")
@@ -58,7 +58,7 @@ def stages(data: JobData) -> tuple[Stage, ...]:
 
 
 def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
-    """Whether more than two ranks are loaded and each sends or receives in every step with messages."""
+    """Whether more than two ranks are loaded, and each of them sends or receives in every step with messages."""
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
     step = np.concatenate((data.calls.step[known],) * 2)
     rank = np.concatenate([each[known] for each in ends])
@@ -68,7 +68,7 @@ def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]
 
 
 def pipeline(data: JobData) -> tuple[Series, Frame] | None:
-    """Returns the parts of the mean step per rank, for each stage, as a chart and a table. None without stages."""
+    """Returns a chart and a table that split the mean step of each rank, grouped by stage. None without stages."""
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
     offered = {metric.key for metric in available_measures(data)}
@@ -117,7 +117,7 @@ def _frame(found: Sequence[Stage], names: list[str], worker_counts: list[int], m
 
 
 def _receiving(data: JobData) -> Int64:
-    """Time in receiving calls, ns, shape (workers, ``selected_columns``)."""
+    """Time of each worker in receive calls, ns, with shape (workers, ``selected_columns``)."""
     calls, width = data.calls, len(data.labels) + 1
     name, names = texts_of(calls.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])

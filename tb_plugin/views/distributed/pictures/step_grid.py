@@ -40,40 +40,41 @@ CATEGORIES = {
 }
 
 
-class Grid(msgspec.Struct, frozen=True, eq=False):
-    """Values of shape (workers, steps); ``has_value`` marks the valid ones."""
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values with shape (workers, steps). ``has_value`` marks the valid values."""
 
     values: Int64
     has_value: Bool
 
     @property
     def means(self) -> Float64:
-        """Returns the mean of each worker over its valid steps; NaN if there are none."""
+        """Returns the mean over the valid steps of each worker; NaN if a worker has none."""
         count = self.has_value.sum(axis=1)
         total = np.where(self.has_value, self.values, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def selected_labels(data: JobData) -> tuple[str, ...]:
-    """Returns the labels of the selected steps that at least one worker has."""
+    """Returns the labels of the selected steps that at least one worker recorded."""
     return tuple(data.labels[at] for at in selected_columns(data).tolist())
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the indices into ``labels`` of the selected steps that at least one worker has: the columns of a grid."""
+    """Returns the index of each of the ``selected_labels`` in ``labels``: the columns of a grid."""
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
 def available_measures(data: JobData) -> list[Metric]:
-    """Returns the available measures, most relevant first."""
+    """Returns the measures that have data, most relevant first."""
     found = _grids(data)
     return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
 
 
 def measure_key(data: JobData, key: str) -> str:
-    """Returns the key of a measure; FIRST stands for the first measure with a non-zero value.
+    """Returns the key of a measure. FIRST is replaced by the first measure with a non-zero value.
 
-    Straggler cost is tried first if there is a straggler. Otherwise it is tried last, because it is noise.
+    Straggler cost is tried first if there is a straggler. Otherwise it is noise and is tried last.
     """
     if key != FIRST:
         return key
@@ -86,7 +87,7 @@ def measure_key(data: JobData, key: str) -> str:
 def grid_of(data: JobData, key: str) -> Grid:
     """Returns a measure over ``selected_columns``. Raises BadRequest for an unknown measure.
 
-    Without steps, every measure is an empty grid rather than an error.
+    If there are no steps, any key returns an empty grid.
     """
     found = _grids(data) or dict.fromkeys(CATEGORIES, _empty_grid(data, 0))
     if key not in found:
@@ -117,7 +118,7 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
 
 
 def _reported_grids(data: JobData) -> Mapping[str, Grid]:
-    """One grid over all labels for each column of the table of steps."""
+    """One grid over all labels for each column of the steps table."""
     grids = {}
     for key in STEP:
         if key != "step":
@@ -138,14 +139,14 @@ def _empty_grid(data: JobData, steps: int) -> Grid:
 
 @cached_by_argument
 def _recorded_steps(data: JobData) -> Bool:
-    """Whether each worker has each step: recorded, or with calls in it."""
+    """Whether each worker has each step: the step is recorded, or calls are recorded in it."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
 def _lost_grid(data: JobData) -> Grid:
-    """Time saved per step if the worker were as fast as the next slowest one."""
+    """Time per step that would be saved if the worker were as fast as the next slowest one."""
     report, grid = straggler_report(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
     places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]

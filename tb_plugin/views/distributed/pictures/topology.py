@@ -1,4 +1,4 @@
-"""Nodes and group positions of the workers."""
+"""Nodes of the workers, and their positions in process groups."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ MOST_CELLS = 1_000_000
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
-class _Kind(msgspec.Struct, frozen=True):
-    """Disjoint groups with the same description."""
+@dataclass(frozen=True)
+class _Kind:
+    """Disjoint groups that have the same description."""
 
     title: str
     groups: list[tuple[int, ...]]
@@ -33,7 +34,7 @@ class _Kind(msgspec.Struct, frozen=True):
 def worker_ranks(data: JobData) -> Mapping[int, int]:
     """Maps each rank to the index of its worker in ``data.names``.
 
-    Uses recorded ranks, else worker names if all contain a rank.
+    If no ranks are recorded, they come from the worker names, provided that each name contains a rank.
     """
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.reported.ranks.items() if name in place}
@@ -51,14 +52,16 @@ def worker_ranks(data: JobData) -> Mapping[int, int]:
 
 
 def rank_nodes(data: JobData) -> dict[int, str]:
-    """Returns the node of each rank, if known."""
+    """Returns the node of each rank. Ranks on unknown nodes are omitted."""
     node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
     return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
 
 
 def worker_groupings(data: JobData) -> list[Grouping]:
-    """Returns the ways to group workers: by node if there are several, then by kind of process group, neighbouring
-    ranks first.
+    """Returns the ways in which the page can group workers.
+
+    The first way is by node, if there are several nodes. Then follow the kinds of process groups. Kinds of
+    neighbouring ranks come first.
     """
     found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
@@ -77,7 +80,7 @@ def worker_groupings(data: JobData) -> list[Grouping]:
 
 
 def listed_ranks(text: object, size: object) -> tuple[int, ...]:
-    """Returns the ranks of a group; empty if the list is truncated."""
+    """Returns the ranks of a group; empty if their list is truncated."""
     found = ranks_in(str(text or ""))
     ranks = found.listed
     whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
@@ -85,7 +88,7 @@ def listed_ranks(text: object, size: object) -> tuple[int, ...]:
 
 
 def ranks_short(ranks: Sequence[int]) -> str:
-    """Returns the ranks as short text, such as ``0-7`` or ``0-56 by 8``; irregular lists are truncated."""
+    """Returns the ranks as short text, such as ``0-7`` or ``0-56 by 8``. Irregular ranks are truncated."""
     if len(ranks) > 2:
         by = ranks[1] - ranks[0]
         if by > 0 and all(after - before == by for before, after in pairwise(ranks)):
@@ -111,7 +114,10 @@ def _nodes(data: JobData) -> Grouping | None:
 
 
 def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Groups by description, else by size. Overlapping groups become separate kinds."""
+    """Kinds of groups. The groups of a kind have the same description; without descriptions, the same size.
+
+    Groups that overlap are of different kinds.
+    """
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:
         ranks = listed_ranks(row["group_ranks"], row["group_size"])

@@ -36,8 +36,9 @@ Float64 = npt.NDArray[np.float64]
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     """Returns the indices of the workers, worst first.
 
-    The sort keys are straggler cost per step (repeated stragglers first), then the wait of other workers, then
-    compute time. Wait only comes second because, in a pipeline, later ranks wait for earlier ones by design.
+    Repeated stragglers come first. The sort keys are then straggler cost per step, how long other workers wait for
+    the worker, and compute time. Wait comes after cost because later pipeline ranks wait for earlier ones by
+    design.
     """
     report, costs = straggler_report(data), _costs_per_step(data)
     repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
@@ -55,7 +56,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def _costs_per_step(data: JobData) -> Float64:
-    """Mean cost of each worker per step, ns; 0 if there are no stragglers, since it is then noise."""
+    """Mean cost of each worker per step, ns. If there is no straggler, the cost is noise and 0 is returned."""
     report = straggler_report(data)
     if data.is_single or not report.costly:
         return np.zeros(len(data.names))
@@ -63,7 +64,10 @@ def _costs_per_step(data: JobData) -> Float64:
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the indices of the workers in bar charts. With many workers: the worst, the median and the best."""
+    """Returns the indices of the workers to draw as bars.
+
+    If there are many workers: the worst, median and best ones.
+    """
     if len(rows) <= MAX_BARS:
         return list(range(len(rows)))
     order = by_cost(data, rows)
@@ -71,7 +75,7 @@ def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Reduces a chart to the workers of ``bar_positions``, and marks the median and the best in the labels."""
+    """Limits a chart to the workers of ``bar_positions``. Labels mark the median and the best worker."""
     names = data.names
     if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
@@ -88,7 +92,7 @@ def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
-    """Returns the table of the costliest workers; None if no worker waits or there are too few workers."""
+    """Returns the table of the costliest workers; None if no worker waits, or if there are too few workers."""
     if len(data.names) < MIN_WORKERS:
         return None
     lost, whole = _costs_per_step(data), by_cost(data, rows)
@@ -135,7 +139,10 @@ def _order_phrase(data: JobData) -> str:
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Worker with median lateness in the group in which the cost is largest; else the median worker by cost."""
+    """Worker with median lateness in the group in which the given worker costs most.
+
+    If that is unknown, the median worker by cost.
+    """
     report = straggler_report(data)
     usual = -1
     if bool((report.stragglers.worker == at).any()):
@@ -147,9 +154,9 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """Largest outlier among the times of a worker, compared with the median of all workers.
+    """Finds the time of a worker that is farthest above the median of all workers, if it is an outlier.
 
-    If it is the time outside compute and communication, ``cause`` is added to its name.
+    If this is the time outside compute and communication, ``cause`` is added to the title.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -172,7 +179,7 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
 
 
 def _per_step(report: Blame, row: Row) -> int | None:
-    """Mean time that other workers wait for a worker, ns per step; None without step times."""
+    """Mean time per step that other workers wait for a worker, ns; None if there are no step times."""
     return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 

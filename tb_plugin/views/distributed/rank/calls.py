@@ -20,11 +20,15 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Calls(msgspec.Struct, frozen=True, eq=False):
-    """Collectives of a worker: one row per collective, sorted by start, then longest first. -1 = unknown."""
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Collectives of a worker: one row per collective, sorted by start. Ties: longest first.
+
+    -1 = unknown.
+    """
 
     row: Int64
-    """Row of the trace: a kernel or a host call. Coalesced collectives share a row."""
+    """Row of the trace: a kernel or a host call. Coalesced collectives have the same row."""
     step: Int64
     """Index into the steps of the trace."""
     metadata: CollectiveMetadata
@@ -40,16 +44,16 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
 
 
 def calls_of(trace: TraceTable) -> Calls:
-    """Returns all collectives of a trace.
+    """Returns all collectives in a trace.
 
-    Each communication kernel is a collective; a coalesced kernel gives one row per collective. In traces without
-    such kernels, collectives are the work of the process group's own thread (``gloo:all_reduce``), or else the
-    dispatcher's operators (``c10d::allreduce_``). Host calls that launch kernels are not collectives.
+    Each communication kernel is a collective. A coalesced kernel gives one row per collective. A trace without such
+    kernels has host calls instead: those on the process group's thread (``gloo:all_reduce``), or else operators
+    (``c10d::allreduce_``). Host calls that launch kernels are not counted as collectives.
     """
     words = Words()
     facts = Facts(trace, words)
     chains = chains_of(trace, facts)
-    found = _on_device(trace, facts, chains, words).joined(_on_host(trace, chains))
+    found = _on_device(trace, facts, chains, words).concatenate(_on_host(trace, chains))
     moves = np.flatnonzero(~np.isin(found.about.collective, words.numbers(sorted(NOT_COLLECTIVE))))
     row = found.row[moves]
     found = found.take(moves[np.lexsort((-trace.dur_ns[row], trace.start_ns[row]))])
@@ -75,9 +79,9 @@ class _Found(msgspec.Struct, frozen=True, eq=False):
     about: CollectiveMetadata
     caller: Int64
     head: Int64
-    """Top-level row of the host call: the call itself, or the call that launched the kernel."""
+    """Row of the top-level host call: of the collective itself, or of the call that launched its kernel."""
     is_first: Bool
-    """Marks the first kernel of each call, which gets the bytes of the call."""
+    """Marks the first kernel of each call. The bytes of the call are assigned to it."""
     batch: Int64
 
     def take(self, places: Int64) -> _Found:
@@ -86,7 +90,7 @@ class _Found(msgspec.Struct, frozen=True, eq=False):
             self.batch[places],
         )  # fmt: skip
 
-    def joined(self, other: _Found) -> _Found:
+    def concatenate(self, other: _Found) -> _Found:
         mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
         row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
         return _Found(row, self.about.concatenate(other.about), caller, head, is_first, batch)
@@ -113,7 +117,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
 
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
-    """Calls with host time: the innermost work of a process group, else the top-level operator."""
+    """Collectives with host time: the innermost call on a process group's thread, or else the top-level operator."""
     mine = np.flatnonzero(is_communication(trace)[chains.host])
     row, of = chains.host[mine], chains.of[mine]
     first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
@@ -139,7 +143,7 @@ def _elements(about: CollectiveMetadata, words: Words) -> Int64:
 
 
 def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
-    """Elements times bytes per element; 0 for all but the first kernel of a call."""
+    """Number of elements times bytes per element. 0 for every kernel of a call except the first."""
     size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
@@ -147,9 +151,10 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
 
 
 def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """Time when the host first waits for each call: at the first wait with the same group and sequence number.
+    """Time at which the host first waits for each call.
 
-    Unknown in groups that mix point-to-point calls with other calls, because these are numbered separately.
+    That is the first wait with the same group and sequence number. Unknown in groups that mix point-to-point calls
+    with other calls, because their numbers are independent.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
     reported, _ = facts.from_arguments(chains.host)
@@ -170,22 +175,24 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     return np.where(same, time[at], missing)
 
 
-class Batched(msgspec.Struct, frozen=True, eq=False):
-    """Kernels repeated once per collective that they execute, in order."""
+@dataclass(frozen=True, eq=False)
+class Batched:
+    """Kernels in order. A kernel that runs several collectives is repeated once for each."""
 
     kernel: Int64
-    """Index into the kernels."""
+    """Index of the kernel."""
     stands_for: Int64
-    """Chain of host calls that describes the collective instead of the kernel's own metadata; -1 = none."""
+    """Chain of host calls that describes the collective. -1 = the kernel's metadata describes it."""
     batch: Int64
-    """Number of the batch, from 0 in order of kernels; -1 = none."""
+    """Index of the batch, from 0 in order of kernels; -1 = none."""
 
 
 def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, words: Words) -> Batched:
     """Repeats each kernel once per coalesced collective.
 
-    ``chain`` is the chain of host calls that launched each kernel (-1 = none). ``states`` marks kernels with their
-    own metadata, which is kept. If a batch has several kernels, all its collectives are assigned to the first one.
+    ``chain`` is the chain of host calls that launched each kernel (-1 = none). ``states`` marks kernels with
+    recorded metadata, which does not change. If a batch has several kernels, all its collectives are assigned to
+    the first one.
     """
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)

@@ -1,4 +1,4 @@
-"""Metadata of collectives: recorded, or from names and input shapes of host calls."""
+"""Collective metadata, recorded or from names and shapes of host calls."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 class Words:
-    """Numbers texts by first appearance; the empty text is -1."""
+    """Assigns indices to texts in order of first use. The empty text has index -1."""
 
     def __init__(self) -> None:
         self._numbers = {"": MISSING}
 
     def number(self, text: str) -> int:
-        """Returns the number of a text, adding the text if it is new."""
+        """Returns the index of a text. A new text is added."""
         return self._numbers.setdefault(text, len(self._numbers) - 1)
 
     def numbers(self, texts: Sequence[str]) -> Int64:
-        """Returns the numbers of several texts, adding new ones."""
+        """Returns the indices of several texts. New texts are added."""
         return np.array([self.number(text) for text in texts], np.int64)
 
     def __iter__(self) -> Iterator[str]:
         return iter([text for text in self._numbers if text])
 
     def take(self, numbers: Int64) -> pa.Array:
-        """Returns the texts with these numbers; -1 becomes ""."""
+        """Returns the texts at these indices; -1 becomes ""."""
         return pa.array([*self, ""], pa.string()).take(
             pa.array(np.where(numbers == MISSING, len(self._numbers) - 1, numbers))
         )
@@ -56,7 +56,7 @@ class Words:
 class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
     """Metadata: one row per collective; -1 = unknown.
 
-    Texts are numbers of Words; ``sent`` and ``received`` are string ids of the trace.
+    Texts are indices into Words. ``sent`` and ``received`` are string ids of the trace.
     """
 
     collective: Int64
@@ -74,27 +74,25 @@ class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def columns(self) -> dict[str, Int64]:
-        """Returns the columns by name."""
-        return {field: getattr(self, field) for field in self.__struct_fields__}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, places: Int64) -> CollectiveMetadata:
-        """Selects rows by index; -1 gives an unknown row."""
+        """Selects rows by index. For -1 the row is unknown."""
         return CollectiveMetadata(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
 
     def where(self, mine: Bool, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Selects each row from this metadata where ``mine`` is true, else from the other."""
+        """Takes each row from this metadata where ``mine`` is true, else from ``other``."""
         theirs = other.columns
         return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
     def concatenate(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Appends the rows of the other metadata."""
         theirs = other.columns
         return CollectiveMetadata(
             **{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()}
         )
 
     def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Fills unknown values from the other metadata, in rows with the same collective."""
+        """Replaces unknown values by those of ``other``, in rows in which both have the same collective."""
         same, theirs = self.collective == other.collective, other.columns
         return CollectiveMetadata(
             **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
@@ -102,13 +100,13 @@ class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
 
 
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
-    """Returns metadata from the given columns; all other columns are unknown."""
+    """Creates metadata from the given columns. Values of all other columns are unknown."""
     nothing = np.full(count, MISSING, np.int64)
     return CollectiveMetadata(**{field: known.get(field, nothing) for field in CollectiveMetadata.__struct_fields__})
 
 
 class Facts:
-    """Reads the metadata of rows of a trace. Each distinct text is parsed once."""
+    """Reads the metadata of trace rows. Each distinct text is parsed only once."""
 
     def __init__(self, trace: TraceTable, words: Words) -> None:
         self._trace, self._words = trace, words
@@ -119,19 +117,19 @@ class Facts:
         self._section = self._read()
 
     def from_arguments(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the metadata recorded in these rows, and which rows have any."""
+        """Returns the metadata recorded in these rows, and a mask of the rows that have any."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 
     def from_names(self, rows: Int64) -> CollectiveMetadata:
-        """Returns the metadata contained in the names of these rows."""
+        """Returns the metadata that the names of these rows contain."""
         return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
     def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[CollectiveMetadata, Bool]:
         """Returns the metadata of each chain of host calls, and whether it is recorded.
 
-        Unrecorded metadata comes from names and input shapes. ``chain`` is the chain of each row of ``host``; rows
-        of a chain are sorted from the top-level call inwards.
+        Metadata that is not recorded comes from names and input shapes. ``chain`` is the chain of each row in
+        ``host``. Within a chain, rows are sorted from the top-level call to the innermost one.
         """
         of_rows, has = self.from_arguments(host)
         first = np.full(count, MISSING, np.int64)
@@ -188,7 +186,9 @@ class Facts:
         return found
 
     def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
-        """Dtype with most elements among the inputs, its number of elements, and the size of its largest tensor."""
+        """Returns the main dtype of the inputs, the number of elements of that dtype, and the size of the largest
+        such tensor.
+        """
         args = self._trace.operators
         place = _places(args.row, rows)
         shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
@@ -229,7 +229,6 @@ class Facts:
         )
 
     def _split(self, key: str) -> Int64:
-        """Values of a vendor-specific argument, as string ids."""
         rows = self._trace.collectives.row
         column = next((each for each in self._trace.others if key and each.key == key and each.is_text), None)
         if column is None:
@@ -248,7 +247,7 @@ class Facts:
 
 
 def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
-    """Index of each wanted row in the sorted ``rows``; -1 = missing."""
+    """Index of each wanted row in the sorted array ``rows``; -1 = missing."""
     if not len(rows):
         return np.full(len(wanted), MISSING, np.int64)
     place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
@@ -256,7 +255,7 @@ def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
 
 
 def _other_of_two(ranks: str, rank: int) -> int:
-    """The other rank of a group of two; -1 for other groups."""
+    """The other rank in a group of two ranks; -1 for larger or unknown groups."""
     listed = _list(ranks)
     if len(listed) != 2 or rank not in listed:
         return MISSING
@@ -265,7 +264,7 @@ def _other_of_two(ranks: str, rank: int) -> int:
 
 
 def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """Dtype with most elements, its number of elements, and the size of its largest tensor."""
+    """The dtype with most elements, the number of these elements, and the size of its largest tensor."""
     elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
@@ -289,12 +288,10 @@ def _is_shape(shape: Any) -> bool:
 
 
 def rank_of(metadata: Mapping[str, Any]) -> int | None:
-    """Returns the rank that a trace reports."""
     return _whole_number(metadata, "rank")
 
 
 def world_size_of(metadata: Mapping[str, Any]) -> int | None:
-    """Returns the world size that a trace reports."""
     return _whole_number(metadata, "world_size")
 
 
@@ -305,20 +302,20 @@ def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the process groups listed in ``distributedInfo``."""
+    """Returns the process groups in the field ``distributedInfo`` of a trace."""
     info = metadata.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """Size of all groups if it is the same, for calls without metadata; else -1."""
+    """Size of the groups if all have the same size, else -1. Used for calls without metadata."""
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING
 
 
 def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
-    """The other rank if all groups have the same two ranks; else -1."""
+    """The other rank if all groups consist of the same two ranks, else -1."""
     others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
     return others.pop() if len(others) == 1 else MISSING

@@ -18,18 +18,19 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Chains(msgspec.Struct, frozen=True, eq=False):
-    """Chains of host calls: a top-level collective call with the collective calls nested in it.
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Chains of host calls, sorted by top-level row.
 
-    Sorted by top-level row.
+    A chain is a top-level collective call with the collective calls nested in it.
     """
 
     host: Int64
-    """Rows of all chains, in time order."""
+    """Rows of the calls of all chains, in time order."""
     of: Int64
-    """Chain of each row of ``host``."""
+    """Chain of each row in ``host``."""
     head: Int64
-    """Top-level row of each chain."""
+    """Row of the top-level call of each chain."""
     metadata: CollectiveMetadata
     states: Bool
     """Whether the metadata of each chain is recorded."""
@@ -39,12 +40,12 @@ class Chains(msgspec.Struct, frozen=True, eq=False):
 
 
 def closes_batch(trace: TraceTable) -> Bool:
-    """Marks the ranges that close a batch of coalesced calls. Such a range may end long after the batch."""
+    """Marks the host ranges that end a batch of coalesced calls. The range may end long after the batch."""
     return name_matches(trace, trace.recorder.parallel.exchanging)
 
 
 def chains_of(trace: TraceTable, facts: Facts) -> Chains:
-    """Returns the chains of nested collective calls in a trace."""
+    """Finds the chains of nested collective calls in a trace."""
     host = np.flatnonzero(calls_collective(trace))
     order = stable_order(trace.track[host])
     row = host[order]

@@ -22,9 +22,9 @@ MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns the time and calls of each compute kernel by step, longest first.
+    """Returns the time and the number of calls of each compute kernel by step, longest first.
 
-    In a trace without compute kernels, host operators with their self time are used instead.
+    If the trace has no compute kernels, the rows are host operators with their self time.
     """
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     if len(rows):

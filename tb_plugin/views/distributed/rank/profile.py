@@ -104,13 +104,13 @@ def frame(
     hidden: tuple[str, ...] = (),
     titles: Mapping[str, str] | None = None,
 ) -> Frame:
-    """Returns a table whose columns are metrics. Columns only needed to compute others are not shown."""
+    """Returns a table whose columns are metrics. Columns that are only used to compute other columns are hidden."""
     shown = [column for column in data.column_names if column not in MATERIAL]
     return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
 
 def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Returns a table from rows that have all keys of ``schema``. Integers beyond 64 bits become null."""
+    """Returns a table from rows that contain all keys of ``schema``. Integers that exceed 64 bits become null."""
     return pa.table({key: pa.array([_stored(row[key]) for row in rows], kind) for key, kind in schema.items()})
 
 
@@ -186,7 +186,10 @@ def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> lis
 
 
 def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """One row per step from reported times, for profiles with communication only; null if unreported."""
+    """One row per step with reported times, for profiles that contain only communication.
+
+    Times that are not reported are null.
+    """
     stated, rows = reported_step_times(trace), []
     for label in trace.steps.label:
         row: dict[str, object] = dict.fromkeys(STEP)
@@ -206,7 +209,7 @@ def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Process groups listed in the file, then groups named only by calls."""
+    """First the process groups listed in the file, then the groups that only appear in calls."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
     names = set()
     for group in groups_of(trace.metadata):
@@ -239,7 +242,10 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Devices with recorded work, or else the host. Node and rank come from the file or its name."""
+    """Devices with recorded work, or the host if there are none.
+
+    Node and rank come from the contents of the file or from its name.
+    """
     if not len(trace):
         return []
     rank = rank_of(trace.metadata)
@@ -260,15 +266,15 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _host_of_file(trace: TraceTable, rank: int | None) -> str:
-    """Host from a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
+    """Host in a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
     host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
     return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""
 
 
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns the time in each call without concurrent compute, ns.
+    """Returns the time in each call during which no compute runs, ns.
 
-    Time shared by several calls is attributed to the call that started last, so no time counts twice.
+    If several calls overlap, the time belongs to the call that started last. So no time counts twice.
     """
     if not len(start):
         return np.zeros(0, np.int64)
@@ -282,7 +288,7 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time, the index of the last of the first ``begun`` calls that has not ended; -1 = none."""
+    """Index of the last call that is still open at each time, among the first ``begun`` calls; -1 = none."""
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))

@@ -1,4 +1,4 @@
-"""Sums of the communication reported by the profiler of a rank."""
+"""Sums of the communication that the profiler of a rank reports."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TOTAL = "total"
 
 
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the reported tables; empty if the profile reports neither communication nor step times."""
+    """Returns the reported tables; empty if the profile reports no communication and no step times."""
     found = {
         name: reported_table(trace.reported_tables, name)
         for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
@@ -76,7 +76,7 @@ def reported_frames(trace: TraceTable) -> dict[str, Frame]:
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
-    """Reported tables of a rank. ``alone``: only communication is recorded. ``cut``: kernels are missing."""
+    """Reported tables of a rank. ``alone``: the profile contains only communication. ``cut``: kernels are missing."""
     links = tables[LINKS]
     who = pa.table(
         {
@@ -97,7 +97,7 @@ def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: 
 
 
 def lacks_computation(trace: TraceTable) -> bool:
-    """Returns whether the profile contains only communication kernels."""
+    """Returns whether every event in the profile is a communication kernel."""
     return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
 
 
@@ -112,28 +112,29 @@ def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
 
 
 def sum_by_key(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
-    """Sums columns by key and keeps their names; null if all values are null."""
+    """Sums columns by key without renaming them. A sum is null if all its values are null."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
-class ReportedJob(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Reported tables of all workers for the selected steps, each with a first column ``worker``."""
+@dataclass(frozen=True, eq=False)
+class ReportedJob:
+    """Reported tables of all workers for the selected steps. The first column of each is ``worker``."""
 
     names: tuple[str, ...]
     lacking: tuple[str, ...]
-    """Workers without reported communication, if other workers report some."""
-    alone: tuple[str, ...]
-    """Workers whose profile has communication only."""
+    """Workers that report no communication, if some other worker does."""
+    without_computation: tuple[str, ...]
+    """Workers whose profile contains only communication."""
     cut: tuple[str, ...]
-    """Workers with missing kernels, so the overlap of communication is unknown."""
+    """Workers with missing kernels. The overlap of their communication is unknown."""
     ranks: Mapping[str, int]
     ranks_at_least: int
     tables: Mapping[str, pa.Table]
 
     @cached_property
     def moving_ns(self) -> Mapping[str, int]:
-        """Returns an upper bound of each worker's transit time, ns. Parallel links are summed."""
+        """Returns an upper bound of the transit time of each worker, ns. Times of parallel links are summed."""
         if not self:
             return {}
         bands, calls = self.tables[MOVED], self.tables[CALLS]
@@ -148,8 +149,9 @@ class ReportedJob(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
-    """Concatenates the reported tables of all workers, with a first column ``worker``; empty if no worker reports
-    any.
+    """Concatenates the reported tables of all workers, with a first column ``worker``.
+
+    Empty if no worker reports communication or step times.
     """
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
@@ -158,7 +160,7 @@ def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa
 
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
-    """Returns a lower bound of the world size from reported groups; 0 without reports."""
+    """Returns a lower bound of the world size, from reported groups; 0 if none are reported."""
     return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
@@ -170,7 +172,7 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
     return ReportedJob(
         names=tuple(names),
         lacking=tuple(name for name in names if name not in reporting) if reporting else (),
-        alone=tuple(name for name, row in by_worker.items() if row["alone"]),
+        without_computation=tuple(name for name, row in by_worker.items() if row["alone"]),
         cut=tuple(name for name, row in by_worker.items() if row["kernels_missing"]),
         ranks={name: row["rank"] for name, row in by_worker.items() if row["rank"] is not None},
         ranks_at_least=ranks_at_least(tables),
@@ -185,13 +187,13 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
 
 
 def number_rows(name: str, table: pa.Table) -> Frame:
-    """Returns a table for internal use, with row numbers as key."""
+    """Converts a table to an internal frame with row numbers as key."""
     data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:
-    """Lower bound of the world size: the size of the largest group."""
+    """Lower bound of the world size: the size of the largest reported group."""
     sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
     ends = pa.table(
         {
@@ -207,7 +209,7 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 
 
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
-    """Sums of calls by step, kind, operation and group, with the bytes of all links."""
+    """Sums of calls by step, kind, operation and group, with bytes summed over links."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
     sums = sum_by_key(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = sum_by_key(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
@@ -246,7 +248,7 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums by link, step and group. Uses totals where they are reported, so no call counts twice."""
+    """Sums by link, step and group. If totals are reported, only they are used, so that no call counts twice."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

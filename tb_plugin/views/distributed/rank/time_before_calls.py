@@ -1,6 +1,6 @@
 """Time before each collective, split into disjoint activities.
 
-It starts at the end of the worker's previous collective in the same group.
+The time starts at the end of the worker's previous collective in the same group.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     """Start and end of the time before each call.
 
-    It starts at the end of all earlier calls of the group, or at the step's start.
+    The time starts when all earlier calls of the group have ended. For the first call of the group, it starts with
+    the step.
     """
     begin = trace.start_ns[calls.row]
     if not len(calls):
@@ -69,9 +70,9 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """Two sets of intervals: data loading, and other time in which devices are idle because of the host.
+    """Two sets of intervals: data loading, and other time in which the devices are idle because of the host.
 
-    In a trace without devices, the second is all time.
+    If the trace has no devices, the second set covers the whole trace.
     """
     devices = device_busy(trace)
     if not devices:

@@ -1,8 +1,8 @@
 """Arrivals at collectives, and the cost of the last arrival.
 
-A synchronizing collective ends at the same time on all ranks, so a later arrival means a shorter call. Durations
-therefore give the order of arrivals without clocks. Because all ranks continue together, a delay only shows at the
-next collective, and delays do not accumulate.
+A synchronizing collective ends at the same time on all ranks, so a later arrival means a shorter call. So durations
+show the order of arrivals even without clocks. All ranks continue together after a collective. So a delay only
+shows at the next collective, and delays do not accumulate.
 """
 
 from __future__ import annotations
@@ -21,48 +21,52 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-class Arrivals(msgspec.Struct, frozen=True, eq=False):
-    """Calls of collectives shared by at least two workers, sorted by collective and arrival.
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Calls of collectives with at least two workers, sorted by collective and arrival.
 
-    If the last worker lacks its call, a synthetic call is added. ``last`` and the columns after it have one value
-    per collective.
+    If the call of the last worker is missing, a synthetic call replaces it. ``last`` and all later columns have one
+    value per collective.
     """
 
     calls: StragglerCalls
     row: Int64
-    """Row in ``calls``; -1 for synthetic calls."""
+    """Row in ``calls``; -1 for a synthetic call."""
     worker: Int64
     late_ns: Int64
-    """Arrival minus the median arrival of the collective."""
+    """Arrival minus the median arrival at the collective."""
     spread_ns: Int64
-    """Arrival minus the median arrival without the last rank, so a very late rank has no effect."""
+    """Arrival minus the median arrival of all ranks except the last. So one very late rank has no effect."""
     collective: Int64
-    """Number of the collective, from 0."""
+    """Index of the collective, from 0."""
     last: Int64
-    """Index, in this table, of the call that arrives last."""
+    """Index in this table of the last call to arrive."""
     before: Int64
-    """Row in ``calls`` of the reference call, usually the second to last arrival."""
+    """Row in ``calls`` of the reference call: usually the last arrival but one."""
     step: Int64
     group: Int64
     raw_ns: Int64
-    """Last arrival minus the reference arrival; 0 if within noise."""
+    """Last arrival minus the arrival of the reference call; 0 if within noise."""
     inherited_ns: Int64
-    """Part of the cost caused by others: the last worker waited in other groups since this group last blocked it."""
+    """Part of the cost that other ranks cause.
+
+    The last worker waited in other groups after this group last blocked it.
+    """
     low_ns: Int64
     high_ns: Int64
-    """Upper bound of the time saved without the last worker's delay.
+    """Upper bound of the time saved if the last worker were not delayed.
 
-    It is how much longer the collective blocks the reference worker than the last one, minus the inherited part.
-    ``low_ns`` is the lower bound: only certain wait that overlaps with nothing.
+    This is how much longer the collective blocks the reference worker than the last worker, minus ``inherited_ns``.
+    The lower bound is ``low_ns``. It only includes wait that is certain and overlaps with no other work.
     """
     is_reliable: Bool
-    """The lateness comes from the worker, not from a late profiler start."""
+    """Whether the worker itself is late, rather than the start of its profiler."""
     sure: Bool
-    """All ranks of the group are loaded, so no other rank can be later."""
+    """Whether all ranks of the group are loaded, so that no missing rank can be later."""
 
     @property
     def culprit(self) -> Int64:
-        """Returns the worker that arrives last at each collective."""
+        """Returns the last worker at each collective."""
         return self.worker[self.last]
 
 
@@ -128,8 +132,9 @@ def _max_per_collective(value: Int64, first: Int64) -> Int64:
 
 
 def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """Arrival times that are comparable within a collective: by clocks if all its workers have one, else the
-    negative duration.
+    """Arrival times that can be compared within a collective.
+
+    Corrected times if all its workers have a known clock, else negative durations.
     """
     count = int(which.max(initial=-1)) + 1
     late = calls.lateness_ns[rows]
@@ -139,10 +144,10 @@ def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 
 
 def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """Index of the reference call of each collective: the second to last arrival. Calls must be sorted by arrival.
+    """Index of the reference call of each collective: the last arrival but one. Calls must be sorted by arrival.
 
-    Among workers that arrive almost together, clocks decide which one is the reference. By duration it would be the
-    one whose call ended early by chance, and this bias adds up over many collectives.
+    If several workers arrive almost together, clocks decide between them. Durations would select a call that ended
+    early by chance. That bias adds up over many collectives.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
@@ -161,10 +166,10 @@ def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int6
 def _usually_blocked(
     calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
 ) -> Int64:
-    """Time that a synthetic call would block its worker, ns: the median over steps in which that worker is last at
-    the same call.
+    """Time that each synthetic call would block its worker, ns.
 
-    -1 for real calls, or if unknown.
+    This is the median over the steps in which the worker is last at the same call. -1 for real calls, or if
+    unknown.
     """
     made_up = np.flatnonzero(row[last] < 0)
     found = np.full(len(last), -1)
@@ -185,10 +190,10 @@ def _usually_blocked(
 def _with_missing(
     calls: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, pair_calls: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and presumably arrived last.
+    """Adds an arrival for each worker whose call is missing and that presumably arrived last.
 
-    These are the workers that ``waiting`` estimates and those of ``pair_calls``, whose calls are the last ``rows``.
-    The last result has the corrected times of added arrivals, UNKNOWN for others.
+    ``waiting`` estimates some of these workers; the others are in ``pair_calls``, whose calls are the last ones in
+    ``rows``. The last result has the corrected times of added arrivals, and UNKNOWN for all other rows.
     """
     waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))

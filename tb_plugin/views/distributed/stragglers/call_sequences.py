@@ -19,28 +19,29 @@ Bool = npt.NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).min // 2
 
 
-class Lanes(msgspec.Struct, frozen=True, eq=False):
-    """Starts and ends of calls. A lane is one worker in one step; its number is ``worker * steps + step``."""
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """Starts and ends of calls, in lanes. A lane is one worker in one step, with index ``worker * steps + step``."""
 
     count: int
     of: Int64
-    """Lane of each call; -1 outside the steps."""
+    """Lane of each call; -1 if the call is outside the steps."""
     call: Int64
-    """Call of each start or end, sorted by lane and time."""
+    """Call that starts or ends, sorted by lane and time."""
     is_end: Bool
     first: Int64
-    """Index of the first start or end of each lane."""
+    """Index in ``call`` of the first start or end of each lane."""
     end: Int64
-    """Index after the last start or end of each lane."""
+    """Index in ``call`` after the last start or end of each lane."""
     message_ends: Int64
-    """Point-to-point calls of messages with both ends loaded."""
+    """Point-to-point calls of messages, if sender and receiver are both loaded."""
     message: Int64
-    """Number of the message of each of ``message_ends``."""
+    """Index of the message of each call in ``message_ends``."""
 
 
 @cached_by_argument
 def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
-    """Returns the lanes of calls. Calls with a step number >= ``steps`` are outside the steps."""
+    """Sorts calls into lanes. Calls with a step index >= ``steps`` are outside the steps."""
     of = np.where(calls.step < steps, calls.worker * steps + calls.step, -1)
     rows = np.flatnonzero(of >= 0)
     start = calls.start_ns[rows]
@@ -66,23 +67,27 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     )
 
 
-class Meetings(msgspec.Struct, frozen=True, eq=False):
-    """Entries that calls wait for: collectives, then messages, then one dummy for calls with unknown partners."""
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Collectives and messages that calls wait for.
+
+    Collectives come first, then messages, then one dummy entry for calls with unknown partners.
+    """
 
     of: Int64
     at: Int64
-    """Start of each call, relative to the other calls of its collective or message."""
+    """Start of each call relative to the other calls of its collective or message."""
     top: Int64
-    """Last start of each collective or message."""
+    """Last start of a call in each collective or message."""
     is_complete: Bool
-    """Whether the order of arrivals is known, for each collective or message."""
+    """Whether the order of arrivals is known for each collective or message."""
 
     @classmethod
     def from_arrivals(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
         """Returns the entries for all calls.
 
-        ``late_ns`` is the start of each row of Arrivals; ``known`` marks collectives with a known order of
-        arrivals.
+        ``late_ns`` is the start of each row of Arrivals. ``known`` marks the collectives whose order of arrivals is
+        known.
         """
         calls, collectives = arrived.calls, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
@@ -99,7 +104,7 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
 
 
 class Walk:
-    """Event-driven simulation: a collective ends only after all ranks have started it."""
+    """Event-driven simulation in which a collective ends only after all ranks have started it."""
 
     def __init__(self, lanes: Lanes, meetings: Meetings) -> None:
         self._lanes = lanes
@@ -109,7 +114,9 @@ class Walk:
         self.stuck = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """Yields four arrays: calls that start, their lanes, calls that end after these starts, and their lanes."""
+        """Yields four arrays: calls that start, their lanes, calls that end after these starts, and the lanes of
+        those.
+        """
         call, is_end, end = self._lanes.call, self._lanes.is_end, self._lanes.end
         place = self._lanes.first.copy()
         active = np.flatnonzero(place < end)
@@ -130,9 +137,9 @@ class Walk:
 
 
 def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
-    """Raises ``highest`` at ``rows`` to at least ``values``, in place.
+    """Raises values of ``highest`` at ``rows`` to at least ``values``, in place.
 
-    Shapes: (columns, all rows) and (len(rows), columns).
+    ``highest`` has shape (columns, all rows). ``values`` has shape (len(rows), columns).
     """
     for column, mine in enumerate(highest):
         np.maximum.at(mine, rows, values[:, column])  # all columns at once would be ten times slower

@@ -23,21 +23,21 @@ class StragglerCalls(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
     group: Int64
     stream: Int64
     two_ended: Bool
-    """Marks point-to-point calls. Their receiver waits for the sender by design, so no rank is late."""
+    """Marks point-to-point calls. Their receiver waits for the sender by design, so they have no late rank."""
     start_ns: Int64
     dur_ns: Int64
     blocked_ns: Int64
-    """Time in the call without concurrent compute or a later call; the duration if unknown."""
+    """Time in the call during which no compute and no later call runs; the whole duration if unknown."""
     match: Int64
     waiting: Waiting
     lateness_ns: Int64
-    """Corrected start minus the median start of the collective; UNKNOWN if durations are used instead."""
+    """Corrected start minus the median start of the collective. UNKNOWN if durations are compared instead."""
     noise_ns: Int64
-    """Error of ``lateness_ns``; smaller differences are ignored."""
+    """Error of ``lateness_ns``. Smaller differences are ignored."""
     level_ns: Int64
-    """Corrected start minus the median start of the collective; UNKNOWN only without clocks."""
+    """Corrected start minus the median start of the collective. UNKNOWN only if clocks are unknown."""
     level_noise_ns: Int64
     time_ns: Int64
-    """Corrected start on the common time axis; UNKNOWN if the clock is unknown."""
+    """Corrected start on the common time axis. UNKNOWN if the worker's clock is unknown."""
     excused_ns: Int64
-    """Part of the lateness that a late profiler start may explain, at a worker's first collectives."""
+    """Part of the lateness that a late profiler start may explain, for the first collectives of a worker."""

@@ -23,38 +23,42 @@ COMMUNICATION = "communication"
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 
-class Excess(msgspec.Struct, frozen=True, eq=False):
-    """Extra time of a straggler before the collectives at which others wait for it."""
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """Extra time that a straggler spends before the collectives at which other ranks wait for it."""
 
     ns: Mapping[str, int]
-    """Extra time by component, summed over the collectives; negative if the straggler spends less."""
+    """Extra time of each component, summed over the collectives.
+
+    Negative if the straggler spends less time than others.
+    """
     collectives: int
     cost_ns: int
 
     @property
     def main(self) -> str:
-        """Returns the component with the largest extra time; empty if none is positive."""
+        """Returns the component with the largest extra time; empty if no component has extra time."""
         most = max(self.ns, key=lambda key: self.ns[key], default="")
         return most if most and self.ns[most] > 0 else ""
 
     def share(self, component: str) -> float:
-        """Returns the share of a component in the total positive extra time."""
+        """Returns the share of a component in the sum of all positive extra times."""
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
 
     @property
     def unexplained_ns(self) -> int:
-        """Returns the part of the cost that no component explains, ns."""
+        """Returns the part of the cost that the components do not explain, ns."""
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
 def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
     """Returns the extra time of each straggler, keyed by worker.
 
-    Uses the collectives of its main group at which it arrives last, in its late steps. ``before`` has the time of
-    each component before each call (-1 = unknown). Each component is compared with the median of the other ranks
-    before the same collective. ``burst`` identifies concurrent calls: only the costliest of them counts, because
-    the time before all of them is the same.
+    Only late steps of a straggler are used, and only collectives of its main group at which it arrives last. Each
+    component is compared with the median of the other ranks before the same collective. ``before`` has the time of
+    each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Of concurrent calls,
+    only the costliest counts, because the time before them is the same.
     """
     workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
@@ -100,13 +104,13 @@ def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64
 def _comparable_rows(
     arrived: Arrivals, mine: Int64, others: Int64, stretch: Stretches
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Comparable calls of the last rank and of the others, the burst from which each is compared, and skipped calls
-    of the last rank.
+    """Finds the calls whose preceding activities can be compared between the last rank and other ranks.
 
-    The comparison starts at the last matched call of the last rank in the group, on all ranks. Ranks without that
-    call, or with unknown time since then, are not compared. Without such a call, ranks whose first call is in the
-    same step are compared from that call. A straggler without any comparable collective is compared roughly, each
-    rank from its own previous call.
+    Returns comparable calls of the last rank and of other ranks, the burst at which each comparison starts, and the
+    last rank's calls without a comparison. Usually the comparison starts after the last matched call of the last
+    rank. If there is no such call, it starts at the first call, for ranks whose first call is in the same step.
+    Ranks with unknown time in between are excluded. If nothing is comparable for a straggler, each rank's time
+    since its own previous call is used as an approximation.
     """
     row, which = arrived.row, arrived.collective
     row_of_last = np.full(len(arrived.last), -1)
@@ -136,9 +140,10 @@ def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
 
 
 def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
-    """Returns the group, other than the main one, in which a worker has the largest extra communication; -1 = none.
+    """Returns the group in which a worker has the largest extra communication, excluding the group ``main``; -1 =
+    none.
 
-    ``kind`` is the purpose of each group. Workers are compared in their own groups of the same purpose.
+    ``kind`` is the purpose of each group. Workers are compared by purpose, even if their groups differ.
     """
     rows = np.flatnonzero((calls.step < len(steps)) & (calls.group != main))
     rows = rows[steps[calls.step[rows]]]
@@ -158,7 +163,6 @@ def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence
 
 
 def _medians(values: Int64, key: Int64) -> Int64:
-    """Median of the values of each key; keys must be sorted."""
     first = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(np.append(first, len(key)))
     found = np.empty(len(first), np.int64)

@@ -1,7 +1,7 @@
 """Lower bound on the time saved per step without a straggler.
 
-Savings of different groups do not add up, since another rank may delay the same waiting ranks. So the bound
-simulates how much earlier each rank would arrive: a collective starts earlier by as much as its last rank does.
+Savings of different groups cannot be added, because another rank may delay the same waiting ranks. Instead, the
+bound simulates how much earlier each rank arrives. A collective starts earlier by the same amount as its last rank.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Int64 = npt.NDArray[np.int64]
 
 
 def saving_lower_bound(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> Int64:
-    """Returns a lower bound on the saving in ns, shape (candidates, steps), if each candidate were as fast as the
-    next slowest rank.
+    """Returns a lower bound on the time saved by each candidate, in ns, with shape (candidates, steps).
 
-    Each step is simulated on its own. Both ends of a point-to-point call wait for each other. If the last rank is
-    unknown, the call starts earlier by the smallest gain of all workers.
+    The candidate becomes as fast as the next slowest rank. Each step is simulated separately. Both ends of a
+    point-to-point call wait for each other. If the last rank is unknown, the call starts earlier by the smallest
+    gain of all workers.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)

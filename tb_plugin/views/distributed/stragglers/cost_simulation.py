@@ -1,9 +1,9 @@
 """Simulated saving of a job without a straggler.
 
-The simulation tracks how much earlier each worker is, from 0 at the start of each step. A worker starts a
-collective earlier by that time. If the collective waits for the previous call on its stream, it starts earlier by
-as much as that call ends earlier. A collective ends earlier by as much as its last worker starts it. A simulated
-straggler starts its late collectives together with the next slowest rank.
+The simulation tracks how much earlier each worker is than recorded, from 0 at the start of each step. A worker
+starts a collective earlier by that time. A collective that waits for the previous call on its stream starts earlier
+by as much as that call ends earlier. A collective ends earlier by as much as its last worker starts earlier. A
+simulated straggler starts its late collectives together with the next slowest rank.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns the saving in ns, shape (candidates, steps), if all workers of a candidate set were as fast as the
-    next slowest rank.
+    """Returns the estimated saving of each set of workers, in ns, with shape (sets, steps).
 
-    The sets must be disjoint. The result is an estimate, because it is not always known how early a call could
-    start. If its worker was not idle before, no limit is assumed. Workers with missing calls in a step, and ranks
-    without a trace, delay no other rank.
+    All workers of a set become as fast as the next slowest rank. No worker may be in two sets. It is not always
+    known how early a call could start. If its worker was not idle before the call, the simulation sets no limit.
+    Ranks without a trace delay no other rank, nor do workers in steps in which they lack calls.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
@@ -53,7 +52,7 @@ def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], wor
 
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """Saving of each worker at the end of each step (lane), ns, shape (lanes, columns)."""
+    """Saving of each worker at the end of each step (lane), in ns, with shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Ranks that arrive slightly after the reference do so by chance: they get its lateness.
@@ -109,8 +108,9 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
 
 
 def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """Row of the call that each collective's last call is compared with, if possible on a worker without missing
-    calls.
+    """Row of the reference call for the last call of each collective.
+
+    If possible, its worker has no missing calls.
     """
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
@@ -122,9 +122,9 @@ def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call, the previous call on its stream if the start waits for that call's end; else -1.
+    """For each call that starts as soon as the previous call on its stream ends, that previous call; else -1.
 
-    Also returns how long the worker was idle by then, ns; -1 if the call does not follow directly.
+    The second result is how long the worker was idle by then, ns. It is -1 if the call does not follow directly.
     """
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
@@ -148,9 +148,10 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
 
 
 def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """Index of each call's group among the groups of its simulated worker.
+    """Index of each call's group among the groups of its worker, for simulated workers.
 
-    Also returns, for [worker, group, group], whether the second group is a subset of the first.
+    The second result has shape [worker, group, group]. It marks pairs in which the second group is a subset of the
+    first.
     """
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
     pairs = pairs[~calls.two_ended[pairs]]
@@ -172,7 +173,7 @@ def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
     """Marks the steps in which a worker has fewer calls of a group than another worker.
 
-    Workers without calls in the step are ignored.
+    Workers that have no calls in a step are ignored.
     """
     lanes = lanes_of(calls, workers, steps)
     lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)
@@ -182,7 +183,7 @@ def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) ->
 
 
 def _lanes_with_missing_calls(calls: StragglerCalls, lanes: Lanes) -> Bool:
-    """Lanes that have no calls, or fewer calls of a group than another worker in the same step."""
+    """Marks lanes without calls, and lanes with fewer calls of a group than another worker has in the same step."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~calls.two_ended)
     meeting = codes(calls.group[rows], calls.step[rows])

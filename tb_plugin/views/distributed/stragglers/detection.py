@@ -54,48 +54,50 @@ _MIN_OTHER_COSTS = 20
 class Stragglers(msgspec.Struct, frozen=True, eq=False):
     """Lateness and cost: one row per pair of worker and group.
 
-    Other columns are per worker, or have a shape in their description.
+    Some columns have one value per worker, or another shape. Their descriptions say so.
     """
 
     worker: Int64
     group: Int64
     size: Int64
-    """Number of loaded workers of the group."""
+    """Number of workers of the group that are loaded."""
     collectives: Int64
-    """Number of collectives of the group in which the worker takes part."""
+    """Number of collectives of the group that the worker calls."""
     last: Int64
-    """Number of these collectives at which the worker arrives last."""
+    """Number of collectives of the group at which the worker arrives last."""
     late_ns: Float64
-    """Median lateness."""
+    """Median lateness of the worker in the group."""
     late_p95_ns: Float64
     z: Float64
     """Robust z-score of the median lateness within the group; NaN in small groups."""
     q: Float64
-    """Dixon's Q of the median lateness, for the latest worker of a small group; else NaN."""
+    """Dixon's Q of the median lateness, for the latest worker of a small group; NaN for all others."""
     outlying: Bool
-    """Marks outliers: by z or Q, by being last more often than by chance, or by a cost per step that noise does not
-    explain.
+    """Marks outliers.
+
+    A worker is an outlier if z or Q is too large, if it is last more often than by chance, or if noise does not
+    explain its cost per step.
     """
     cost_ns: Int64
-    """Sum over the collectives."""
+    """Cost, summed over the collectives of the group."""
     low_ns: Int64
     lost_ns: Int64
-    """Time saved if the worker were as fast as the next slowest one; shape (workers, steps).
+    """Time saved if the worker were as fast as the next slowest one, with shape (workers, steps).
 
-    The maximum over its groups, since each group sees the same delays.
+    This is the maximum over the worker's groups, because each group measures the same delays.
     """
     lost_low_ns: Int64
-    """Lower bound of ``lost_ns``; shape (workers, steps)."""
+    """Lower bound of ``lost_ns``, with shape (workers, steps)."""
     slow: Bool
-    """Whether the cost exceeds noise; shape (workers, steps)."""
+    """Whether the cost exceeds noise, with shape (workers, steps)."""
     pattern: tuple[str, ...]
-    """Pattern of lateness of each worker; empty if it is no straggler."""
+    """Pattern of late steps of each worker; empty if it is not a straggler."""
     every: Int64
-    """Period of periodic lateness, in steps; else 0."""
+    """Number of steps from one late step to the next, if lateness is periodic; else 0. One value per worker."""
 
     @property
     def significant(self) -> Int64:
-        """Returns the stragglers, costliest first."""
+        """Returns the workers that are stragglers, costliest first."""
         found = np.array([bool(name) for name in self.pattern], np.bool_)
         cost = self.lost_ns.sum(axis=1)
         order = np.lexsort((np.arange(len(cost)), -cost))
@@ -110,7 +112,7 @@ class Stragglers(msgspec.Struct, frozen=True, eq=False):
 def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     """Detects stragglers.
 
-    ``step_ns`` is the length of each selected step; calls with larger step numbers are outside the steps.
+    ``step_ns`` has the length of each selected step. Calls with a larger step index are outside the steps.
     """
     of = codes(arrived.worker, arrived.group[arrived.collective])
     mine = group(of)
@@ -171,7 +173,7 @@ def _sizes(its_group: Int64) -> Int64:
 
 
 def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
-    """Robust z-score and Dixon's Q of each worker, and whether either makes it an outlier of its group."""
+    """Robust z-score and Dixon's Q of each worker, and whether they make the worker an outlier in its group."""
     groups = group(its_group)
     center = _medians(groups, median)
     distance = median - center[groups.of]
@@ -206,7 +208,6 @@ class _Entries(msgspec.Struct, frozen=True, eq=False):
     """Non-zero costs by worker, group and step."""
 
     row: Int64
-    """Row of Stragglers."""
     step: Int64
     cost: Int64
     low: Int64
@@ -222,7 +223,10 @@ class _Entries(msgspec.Struct, frozen=True, eq=False):
 
 
 def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
-    """Cost and its lower bound, ns, shape (workers, steps). The lower bound is 0 except for the costliest workers."""
+    """Cost and its lower bound in ns, with shape (workers, steps).
+
+    The lower bound is only computed for the costliest workers. For all others it is 0.
+    """
     lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
     total = lost.sum(axis=1)
@@ -234,11 +238,11 @@ def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int,
 def _noise(
     arrived: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]
 ) -> tuple[Float64, Bool]:
-    """Standard deviation of the other workers' lateness per step; and whether each worker is the latest, shape
-    (rows, steps).
+    """Noise of each row: the standard deviation per step of the lateness of workers that are not late.
 
-    Excludes the last rank of each collective and the latest worker of each step. In groups of two, the first result
-    is the variation of their difference.
+    Excludes the last rank of each collective and the latest worker of each step. In groups of two, noise is the
+    variation of the difference between the workers. The second result marks the latest worker of each step, with
+    shape (rows, steps).
     """
     step = arrived.step[arrived.collective]
     late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
@@ -267,7 +271,7 @@ def _noise(
 
 
 def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
-    """Cost of each worker per step minus the mean cost of the others in its group, ns, shape (rows, steps)."""
+    """Cost per step minus the mean cost of all other workers in the group, in ns, with shape (rows, steps)."""
     cost = np.zeros((len(its_group), steps))
     cost[entries.row, entries.step] = entries.cost
     groups = group(its_group)
@@ -278,8 +282,9 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
 
 
 def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker costs more per step than the others, beyond chance and beyond the usual difference in
-    similar groups.
+    """Whether each worker costs more per step than the rest of its group.
+
+    The difference must exceed chance, and it must exceed the typical difference in groups of equal size.
     """
     if not beyond.shape[1]:  # no step is selected, so there is no cost
         return np.zeros(len(size), np.bool_)
@@ -291,7 +296,10 @@ def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
 
 
 def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Float64:
-    """Typical difference from the others in groups of equal size; 0 if there is only one."""
+    """Typical difference of a worker from the rest of its group, among groups of equal size.
+
+    0 if there is only one such group.
+    """
     usual = np.zeros(len(size))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
@@ -302,8 +310,9 @@ def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Fl
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean per row and step, scaled by the largest number of values in any row and step; and whether there is a
-    value.
+    """Mean value by row and step, and whether there is any value.
+
+    The mean is multiplied by the largest number of values in any row and step.
     """
     chosen = chosen & (step < shape[1])
     at = row[chosen] * shape[1] + step[chosen]
@@ -313,7 +322,7 @@ def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[i
 
 
 def _spread(values: Float64) -> float:
-    """Noise of one group, from values of shape (workers, steps); NaN = missing."""
+    """Noise of one group, from values with shape (workers, steps). NaN = missing."""
     if len(values) == 2:
         difference = values[0] - values[1]
         difference = difference[~np.isnan(difference)]
@@ -324,7 +333,7 @@ def _spread(values: Float64) -> float:
 
 
 def _lower_median(values: Float64) -> float:
-    """Median; the lower of two middle values, so up to half of the steps may be late."""
+    """Median; the lower one of two middle values. So half of the steps may be late without effect."""
     if not len(values):
         return 0.0
     middle = (len(values) - 1) // 2
@@ -332,7 +341,7 @@ def _lower_median(values: Float64) -> float:
 
 
 def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
-    """Whether the cost exceeds the noise of the group and ``WORTH``; shape (workers, steps)."""
+    """Whether the cost exceeds both the noise of the group and ``WORTH``, with shape (workers, steps)."""
     slow = np.zeros((workers, len(step_ns)), np.bool_)
     enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
@@ -341,10 +350,10 @@ def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float
 
 
 def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """Pattern, period and late steps of each worker; no pattern if lateness may be chance.
+    """Pattern, period and late steps of each worker. Lateness that chance may explain has no pattern.
 
-    ``slow`` marks steps whose cost exceeds noise. ``again`` uses a lower limit, for workers that are ``certain`` to
-    be late beyond chance.
+    ``slow`` marks steps with a cost above noise. ``again`` does so with a lower limit. It is used for workers that
+    are ``certain`` to be late by more than chance.
     """
     workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
@@ -381,10 +390,9 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
 
 
 def _without_noise_tails(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
-    """Keeps only patterns of workers whose late steps cost several times as much as any step of workers without a
-    pattern.
+    """Removes patterns whose late steps are not much costlier than the steps of workers without a pattern.
 
-    With few steps, noise with a long tail looks like a worker that is late once, or in most steps.
+    With few steps, large noise may look like a worker that is late once or in most steps.
     """
     named = np.array([bool(name) for name in names], np.bool_)
     most = int(lost[~named].max(initial=0))

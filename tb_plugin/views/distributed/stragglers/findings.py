@@ -44,7 +44,7 @@ _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
 
 def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
-    """Returns a finding for each of the costliest stragglers, or one for all ranks that take turns being late."""
+    """Returns findings about the costliest stragglers, or a single finding if ranks take turns being late."""
     significant = report.costly
     rotating = [w for w in report.stragglers.significant.tolist() if report.stragglers.pattern[w] == ROTATING]
     if rotating:
@@ -173,7 +173,7 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
         members = [w for w, its in report.slow_groups.items() if its == slow]
         if len(members) > 1:
             figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
-            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks together."
+            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks in all."
         return f"{text}, mostly in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."
@@ -198,7 +198,10 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
 
 
 def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Total over the late steps, divided by all steps; for a worker that is late once, the value in that step."""
+    """Sum over the late steps, divided by the number of all steps.
+
+    For a worker that is late once, the value in that step.
+    """
     if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
     return METRICS.figure(key, report.per_step(total))
@@ -242,7 +245,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
 
 
 def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
-    """Returns a finding if compute time is uneven between ranks; None if it is even."""
+    """Returns a finding if the ranks differ much in compute time, else None."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
@@ -285,7 +288,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
 
 
 def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
-    """High if one cause explains nearly all extra time of a repeatedly late worker."""
+    """High if one cause explains nearly all extra time of a worker that is late repeatedly."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
@@ -293,7 +296,7 @@ def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal
 
 
 def _severity_once(share: float) -> Severity:
-    """Severity of a single late step, which may never recur."""
+    """Severity of a single late step. It may never recur."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 

@@ -21,7 +21,7 @@ COMPUTE, IDLE = "compute", "idle"
 
 @cached_by_argument
 def first_of_burst(calls: StragglerCalls) -> Int64:
-    """Returns the first call of the burst of each call.
+    """Returns, for each call, the first call of its burst.
 
     A burst is a set of concurrent calls of one worker and group.
     """
@@ -36,8 +36,9 @@ def first_of_burst(calls: StragglerCalls) -> Int64:
 
 
 def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """Lower bound of compute time between the start of each call and ``until_ns``: the time in which no call blocks
-    the worker.
+    """Lower bound of compute time from the start of each call to ``until_ns``.
+
+    This is the time during which no call blocks the worker.
     """
     order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
@@ -51,30 +52,32 @@ def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) ->
     return hidden
 
 
-class Stretches(msgspec.Struct, frozen=True, eq=False):
-    """Activities of each worker before each burst of concurrent calls of a group."""
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Activities of each worker before each burst of a group. A burst is a set of concurrent calls."""
 
     burst: Int64
-    """Burst of each call. Bursts of a worker and group have consecutive numbers in time order."""
+    """Burst of each call. The bursts of a worker and group have consecutive indices in time order."""
     before: Int64
-    """Last matched call before the burst of each call; -1 = none."""
+    """Last matched call of the worker and group before the burst of each call; -1 = none."""
     opens: Int64
-    """Step of the first call of the worker and group."""
+    """Step in which the worker first called the group, for each call."""
     _first: Int64
-    """First burst of the worker and group."""
+    """First burst of the worker and group of each call."""
     _gone: Mapping[str, Int64]
-    """Cumulative time of each component before bursts. Compute during the previous burst is included."""
+    """Cumulative time of each component before bursts. It includes compute during the previous burst."""
     _waited: Int64
-    """Cumulative duration of bursts."""
+    """Cumulative time that bursts block the worker."""
     _unknown: Int64
-    """Cumulative number of bursts with unknown activities."""
-    _met: StragglerCalls
+    """Cumulative number of bursts with unknown activities before them."""
+    _calls: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Finds each worker's call that matches the leader's previous call; -1 if there is none before the worker's
-        burst.
+        """Finds the previous collective of each leader, as called by the worker of each call in ``of``.
+
+        -1 if that worker did not call it before its burst.
         """
-        match, worker, before = self._met.match, self._met.worker, self.before[leader]
+        match, worker, before = self._calls.match, self._calls.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
         is_wanted[match[before[before >= 0]]] = True
         rows = np.flatnonzero(is_wanted[match])
@@ -85,18 +88,18 @@ class Stretches(msgspec.Struct, frozen=True, eq=False):
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after the call ``before``; if that is -1, the first burst of the worker and group."""
+        """Returns the burst after the call ``before``. If ``before`` is -1, the first burst of the worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_complete(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all activities between a burst and a call are known."""
+        """Returns whether all activities from the burst ``since`` to a call are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns the time of a component between a burst and a call, ns.
+        """Returns the time of a component from the burst ``since`` to a call, ns.
 
-        Bursts in between count as idle time, as on workers that lack them.
+        Bursts in between count as idle time, as they do on workers that lack these calls.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -106,9 +109,9 @@ class Stretches(msgspec.Struct, frozen=True, eq=False):
 def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
     """Returns the activities before each burst.
 
-    ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of
-    ``bursts``. Ranks keep computing while an overlapped collective waits for the straggler. So compute during a
-    call is attributed to the time before the next call.
+    ``before`` has the time of each component before each call (-1 = unknown). ``first`` is the result of
+    ``first_of_burst``. A rank may compute while its overlapped collective waits for the straggler. That compute
+    time is assigned to the time before the next call.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.
@@ -149,10 +152,10 @@ def activities_before_bursts(calls: StragglerCalls, before: Mapping[str, Int64],
         _gone=sums,
         _waited=_sums(waited),
         _unknown=_sums(~known),
-        _met=calls,
+        _calls=calls,
     )
 
 
 def _sums(values: Int64 | Bool) -> Int64:
-    """Exclusive cumulative sums, with the total at the end."""
+    """Sum of all values before each index. The total is added at the end."""
     return np.append(0, np.cumsum(values))

@@ -18,33 +18,32 @@ Bool = npt.NDArray[np.bool_]
 _LONGER_THAN_ANY = 10**14
 
 
-class PairCalls(msgspec.Struct, frozen=True, eq=False):
-    """Unmatched calls in groups of two, whose other worker lacks the call and presumably arrived last."""
+@dataclass(frozen=True, eq=False)
+class PairCalls:
+    """Unmatched calls in groups of two. The other worker lacks the call and presumably arrived last."""
 
     row: Int64
-    """Row of StragglerCalls."""
     other: Int64
-    """Worker that lacks the call."""
+    """Worker whose call is missing."""
     wait_ns: Int64
 
 
-class Lost(msgspec.Struct, frozen=True, eq=False):
-    """Missing calls: one row each."""
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """Missing calls: one row per call."""
 
     worker: Int64
     group: Int64
     time_ns: Int64
-    """Time by corrected clocks; UNKNOWN without clocks."""
+    """Time of the call by corrected clocks. UNKNOWN without clocks."""
     wait_ns: Int64
-    """Estimated wait of the worker in the call."""
+    """Estimated wait in the missing call."""
 
     def take(self, rows: Int64) -> Lost:
-        """Selects rows by index."""
         return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
 
     def and_also(self, more: Lost) -> Lost:
-        """Appends the rows of the other table."""
-        columns = zip(astuple(self), astuple(more), strict=True)
+        columns = zip(vars(self).values(), vars(more).values(), strict=True)
         return Lost(*(np.concatenate(pair) for pair in columns))
 
 
@@ -53,12 +52,12 @@ NONE_LOST, NONE_ALONE = Lost(_EMPTY, _EMPTY, _EMPTY, _EMPTY), PairCalls(_EMPTY, 
 
 
 def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
-    """Finds collectives that exactly one worker of a group lacks.
+    """Finds collectives for which exactly one worker of a group lacks its call.
 
-    The first result has workers that presumably did not arrive last, so they may have waited in the missing call.
-    Their estimated wait is the last rank's gap since its previous collective, minus the worker's usual gap (median
-    over steps). The second result has unmatched calls in groups of two that exceed the usual transfer by half, so
-    the other worker presumably arrived last.
+    In the first result, that worker presumably did not arrive last, so it may have waited. Its estimated wait is
+    the last rank's gap since its previous collective, minus the worker's median gap over steps. The second result
+    has calls in groups of two that are much longer than the median transfer. So the other worker presumably arrived
+    last.
     """
     groups = codes(calls.group, calls.two_ended.astype(np.int64))
     member = np.unique(codes(calls.worker, groups), return_index=True)[1]
@@ -96,7 +95,10 @@ def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
 
 
 def _gap_before(calls: StragglerCalls) -> Int64:
-    """Time from the end of the previous call of the same worker and group to each call, ns; -1 for the first call."""
+    """Time from the end of the previous call of the same worker and group to each call, ns.
+
+    -1 for the first call.
+    """
     own = codes(calls.worker, calls.group)
     order = np.argsort(own, kind="stable")
     again = np.flatnonzero(np.diff(own[order]) == 0)
@@ -107,7 +109,7 @@ def _gap_before(calls: StragglerCalls) -> Int64:
 
 
 def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:
-    """Median of the known values at each place; ``missing`` if there are none."""
+    """Median of the known values at each place. A place without known values gets ``missing``."""
     count = max(count, int(place.max(initial=-1)) + 1)
     found = median_by(place[known], values[known], count)
     return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)

@@ -27,7 +27,10 @@ _MAX_SCATTER_CHANCE = 0.001
 
 
 def late_period(slow: Bool) -> int:
-    """Returns the period of the marked steps, at least 2, if few repetitions are missing; else 0."""
+    """Returns the period of the marked steps, at least 2, or 0 if they are not periodic.
+
+    A few repetitions may be missing.
+    """
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
@@ -40,7 +43,7 @@ def late_period(slow: Bool) -> int:
 
 
 def late_pattern(slow: Bool) -> tuple[str, int]:
-    """Returns the pattern of a worker's late steps, "" if there is none; and the period in steps, 0 unless periodic."""
+    """Returns the pattern of a worker's late steps ("" = none), and its period in steps (0 unless periodic)."""
     count, steps = int(slow.sum()), len(slow)
     if not count:
         return "", 0
@@ -56,7 +59,7 @@ def late_pattern(slow: Bool) -> tuple[str, int]:
 
 
 def is_rotating(slow: Bool) -> bool:
-    """Returns whether most steps have a late worker, but no worker is late in most steps.
+    """Returns whether most steps have a late worker although no worker is late in most steps.
 
     ``slow`` has shape (workers, steps).
     """
@@ -68,10 +71,10 @@ def is_rotating(slow: Bool) -> bool:
 
 
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
-    """Returns whether chance may explain that a worker is last ``times`` out of ``trials``, among ``size`` equal
-    workers.
+    """Returns whether chance may explain how often each worker is last.
 
-    Uses Chernoff's bound on the binomial tail, with Bonferroni correction for the workers of the group.
+    Each worker is last in ``times`` of ``trials`` collectives, among ``size`` equal workers. The test is Chernoff's
+    bound on the binomial tail, with Bonferroni correction for the workers of the group.
     """
     fair = 1 / np.maximum(size, 1)
     share = np.clip(times / np.maximum(trials, 1), 0, 1)
@@ -84,10 +87,10 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
 
 
 def is_scatter(net: Float64) -> Bool:
-    """Returns whether noise between steps may explain the mean of each row. ``net`` has shape (rows, steps).
+    """Returns whether noise between steps may explain that the mean of a row differs from 0.
 
-    Uses a t-test of the mean against 0, with Bonferroni correction for the rows. The tail probability is bounded
-    from above by x / t times the density. Always true for fewer than three steps.
+    ``net`` has shape (rows, steps). This is a t-test with Bonferroni correction for the rows. The tail probability
+    is replaced by an upper bound, x / t times the density. Always true for fewer than three steps.
     """
     rows, steps = net.shape
     if steps < FEWEST:

@@ -23,11 +23,11 @@ def inherited_cost_ns(
     before: Int64,
     cost: Int64,
 ) -> Int64:
-    """Returns the inherited part of each cost, ns: the last worker waited longer in other groups than the reference
-    worker.
+    """Returns the inherited part of each cost, ns.
 
-    Without it, a rank delayed in one group would also be blamed in the next group. ``made_up`` has the times of
-    synthetic last calls (``last`` is -1), ``lost`` other missing calls.
+    This is how much longer the last worker waited in other groups than the reference worker. It is subtracted so
+    that a rank delayed in one group is not blamed again in the next. ``made_up`` has the times of synthetic last
+    calls (``last`` is -1). ``lost`` has all other missing calls.
     """
     if len(np.unique(codes(straggler_calls.group, straggler_calls.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
@@ -43,17 +43,17 @@ def inherited_cost_ns(
 
 @cached_by_argument
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
-    """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
+    """Returns how long each call's worker waited in other groups since its group last blocked it, ns.
 
-    A blocking call synchronizes its ranks; a call that overlaps with compute does not. Calls of a group that
-    contains all ranks of the call's group count as calls of that group. A message with an unknown other end counts
-    entirely as wait.
+    A blocking call synchronizes its ranks. A call that overlaps with compute does not. If another group contains
+    all ranks of the group, its calls count as calls of the group. If one end of a message is unknown, the whole
+    duration of the call counts as wait.
     """
     return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 
 
 def _waited_elsewhere(calls: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
-    """``waited_elsewhere`` for each call, then for each missing call. Unmatched calls in ``alone`` also wait."""
+    """``waited_elsewhere`` for each call, followed by each missing call. Unmatched calls in ``alone`` also wait."""
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(
         calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, np.where(calls.two_ended, calls.dur_ns, 0)
@@ -72,7 +72,7 @@ def _waited_elsewhere(calls: StragglerCalls, lost: Lost, alone: PairCalls) -> In
 
 
 def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
-    """``waited_elsewhere`` for calls sorted by time within each worker."""
+    """``waited_elsewhere`` for calls that are sorted by time within each worker."""
     every = _sum_before(np.argsort(worker, kind="stable"), worker, wait)
     row, of = _with_subgroups(worker, group, two_ended)
     own = codes(worker[row], of)
@@ -93,9 +93,7 @@ def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, 
 
 
 def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Repeats each call for its own group and for every other group of its worker that is a subset of it, in call
-    order.
-    """
+    """Repeats each call for its group and for every subset of that group among the worker's groups, in call order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
     # Point-to-point calls do not synchronize groups.
@@ -131,7 +129,7 @@ def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64
 
 
 def _sum_before(order: Int64, key: Int64, value: Int64) -> Int64:
-    """Sum over the earlier rows with the same key; ``order`` sorts rows by key."""
+    """Sum over the earlier rows with the same key. ``order`` sorts the rows by key."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))

@@ -57,28 +57,28 @@ CAUSES = {
 }  # fmt: skip
 
 
-class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Stragglers of the selected steps, or of the recording if it has no steps."""
+@dataclass(frozen=True, eq=False)
+class Blame:
+    """Stragglers of the selected steps. If the recording has no steps, stragglers of the whole recording."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
-    """Group names, indexed by code."""
+    """Group names by group code."""
     labels: tuple[str, ...]
-    """Labels of the analyzed steps; a recording without steps has one empty label."""
+    """Labels of the analyzed steps. A recording without steps has one empty label."""
     step_ns: Float64
     calls: StragglerCalls
     arrived: Arrivals
     stragglers: Stragglers
     excess: dict[int, Excess]
     slow_groups: dict[int, int]
-    """Maps stragglers with extra communication to the group in which it occurs."""
+    """Maps each straggler with extra communication to the group in which that communication occurs."""
     kernels: dict[int, Uneven]
     on_devices: bool
     """Whether any worker computes on a device."""
 
     @property
     def count(self) -> int:
-        """Returns the number of analyzed steps."""
         return len(self.labels)
 
     @cached_property
@@ -88,27 +88,28 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def each(self) -> str:
-        """Returns the phrase after a cost, such as "per step"."""
+        """Returns the phrase that follows a cost in a sentence, such as "per step"."""
         return "in the recording" if self.labels == ("",) else "per step" if self.count > 1 else "in the step"
 
     def per_step(self, total: float) -> float:
-        """Returns a total divided by the number of steps."""
+        """Returns a total divided by the number of analyzed steps."""
         return total / max(self.count, 1)
 
     @cached_property
     def lost_ns(self) -> Float64:
-        """Returns the time per step saved if each worker were as fast as the next slowest one."""
+        """Returns the time per step that would be saved if each worker were as fast as the next slowest one."""
         mean: Float64 = self.stragglers.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
     def lost(self, worker: int) -> tuple[float, float]:
-        """Returns the lower and upper bound of a worker's cost per step, ns."""
+        """Returns a lower and an upper bound of a worker's cost per step, ns."""
         return self.per_step(int(self.stragglers.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers whose cost per step reaches ``WORTH``: repeated before single ones, each costliest
-        first.
+        """Returns the stragglers whose cost per step reaches ``WORTH``, costliest first.
+
+        Stragglers that are late in a single step come last.
         """
         worth = [
             w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns
@@ -116,19 +117,20 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sorted(worth, key=self.is_once)
 
     def is_once(self, worker: int) -> bool:
-        """Returns whether a straggler is late in a single step of several, which may never recur."""
+        """Returns whether a straggler is late in a single step out of several. This may never recur."""
         return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
-        """Returns the step in which a worker costs most, that cost in ns, and its share of the step."""
+        """Returns the step in which a worker costs most, with the cost in ns and its share of the step."""
         at = int(np.argmax(self.stragglers.lost_ns[worker]))
         lost, whole = int(self.stragglers.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
 
     @cached_property
     def usual(self) -> Int64:
-        """Returns the reference worker for each row of Stragglers: the other member with median lateness; -1 if
-        there is none.
+        """Returns the reference worker for each row of Stragglers; -1 = none.
+
+        This is the other worker of the group that has median lateness.
         """
         found = self.stragglers
         order = np.lexsort((found.worker, found.late_ns, found.group))
@@ -142,27 +144,28 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
 
     def pattern(self, worker: int) -> str:
-        """Returns the pattern of a worker in words; empty if it is no straggler."""
+        """Returns the pattern of a worker in words; empty if it is not a straggler."""
         name = self.stragglers.pattern[worker]
         return f"every {self.stragglers.every[worker]} steps" if name == PERIODIC else name
 
     def root_of_waits(self, calls: Int64) -> str | None:
-        """Returns the root cause of most of the wait in these calls; None if the wait is insignificant or the cause
-        is the awaited worker itself.
+        """Returns the worker that is the root cause of most of the wait in these calls.
+
+        None if the wait is insignificant, or if the calls wait for that worker directly.
         """
         by, each = passed_on(self.calls, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
     def root_of_worker(self, worker: int) -> str | None:
-        """Returns the root cause of most of the time that others wait for a worker in collectives.
+        """Returns the root cause of most of the time that other workers wait for a worker in collectives.
 
-        Messages wait by design.
+        Messages are excluded because they wait by design.
         """
         return self.root_of_waits(self._calls_that_wait[worker])
 
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
-        """Collective calls that wait for each worker."""
+        """For each worker, the calls of collectives that wait for it."""
         straggler_calls = self.calls
         calls = np.flatnonzero(waits_for_worker(straggler_calls) & ~straggler_calls.two_ended)
         calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
@@ -170,18 +173,16 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def roots(self) -> Roots:
-        """Returns the root cause of the wait of each call."""
         return root_cause_of_calls(self.calls)
 
     @cached_property
     def root_causes(self) -> RootCauses:
-        """Returns the root cause of each worker's inherited lateness."""
         return root_causes(self.calls, self.arrived, self.stragglers, self.roots)
 
 
 @cached_by_argument
 def straggler_report(data: JobData) -> Blame:
-    """Returns the stragglers with cost and cause; none for a single worker."""
+    """Returns the stragglers of a job with their cost and cause. A single worker is never a straggler."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
     arrived = arrivals(calls)
@@ -210,11 +211,10 @@ def straggler_report(data: JobData) -> Blame:
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
-    """Replaces values of the selected steps by those from the analysis of all steps, so selecting steps does not
-    change a cost.
+    """Replaces the results for selected steps by those for all steps, so that the selection does not change a cost.
 
-    A straggler without a late step in the selection is dropped. Workers that are stragglers only in the selection
-    are kept.
+    A straggler that is not late in a selected step is dropped. A worker that is a straggler only in the selected
+    steps does not change.
     """
     if not set(labels) <= set(every.labels):  # no selected step has a time
         return found
@@ -238,8 +238,8 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
 def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
     """Replaces the cost of the costliest stragglers by the simulated one.
 
-    Only device calls can be simulated, because host calls have no streams. ``is_whole``: all ranks of the job are
-    loaded.
+    Only calls on devices can be simulated, because host calls have no streams. ``is_whole``: all ranks of the job
+    are loaded.
     """
     candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
@@ -262,8 +262,9 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """Labels of the analyzed steps; the index of each step label among them (their number if not analyzed); and
-    their lengths.
+    """Labels and lengths of the analyzed steps, and the index of each step label among them.
+
+    The index of a step that is not analyzed is the number of analyzed steps.
     """
     at, length = data.step_places[1], data.step_table["step_total_ns"]
     known = length.is_valid().to_numpy()
@@ -322,7 +323,10 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
 
 
 def _on_one_axis(data: JobData) -> Int64:
-    """Corrected start of calls, for workers in the largest connected set; else UNKNOWN."""
+    """Corrected start of each call on the common time axis.
+
+    UNKNOWN for workers outside the largest connected set.
+    """
     worker, connected = data.calls.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
     return np.where(connected[worker] == most, data.clocks.corrected(worker, data.calls.start_ns), UNKNOWN)
@@ -353,7 +357,7 @@ def _column(data: JobData, key: str, missing: int) -> Int64:
 
 
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
-    """Kernel differences of the costliest stragglers that compute longer."""
+    """Kernel differences for those of the costliest stragglers that compute longer."""
     table = data.kernels
     selected = [
         one for one in found.significant.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE
@@ -383,7 +387,7 @@ def _other_members(found: Stragglers, row: int) -> list[int]:
 
 
 def cause_columns(report: Blame, worker: int) -> dict[str, object]:
-    """Returns the table columns that describe the cause of a worker's lateness; empty if unknown."""
+    """Returns the table columns for the cause of a worker's lateness; empty if the cause is unknown."""
     excess = report.excess.get(worker)
     if excess is None or not excess.main:
         return {}

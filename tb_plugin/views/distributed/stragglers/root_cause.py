@@ -24,29 +24,30 @@ _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 _MIN_HOPS = 64
 
 
-class Roots(msgspec.Struct, frozen=True, eq=False):
-    """Root cause of the wait of each call: a late worker that was not delayed by others before."""
+@dataclass(frozen=True, eq=False)
+class Roots:
+    """Root cause of the wait in each call: a worker that is late although no other worker delayed it."""
 
     by: Int64
-    """Worker; -1 if the call does not wait or the cause is unknown."""
+    """The late worker; -1 if the call does not wait or the cause is unknown."""
     group: Int64
     """Group in which that worker was late; -1 if unknown."""
 
 
 def waits_for_worker(calls: StragglerCalls) -> Bool:
-    """Marks the calls that wait for a known other worker."""
+    """Marks the calls that wait for another worker that is known."""
     last = calls.waiting.last
     found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
 
 
 def root_cause_of_calls(calls: StragglerCalls) -> Roots:
-    """Returns the root cause of the wait of each call.
+    """Returns the root cause of the wait in each call.
 
-    Each wait is followed back to the call in which the last worker itself waited longest. That worker counts as
-    delayed if its longer wait in other groups explains most of this wait. For messages a small part suffices,
-    because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing themselves,
-    but their ranks continue at different times.
+    Each wait is followed back to the call in which the last worker had its own longest wait. The last worker counts
+    as delayed if its longer wait in other groups explains most of this wait. For messages, a small part is enough,
+    because they wait by design. Calls that overlap with compute also pass on delays. They cost nothing, but their
+    ranks continue at different times.
     """
     # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
@@ -76,7 +77,7 @@ def root_cause_of_calls(calls: StragglerCalls) -> Roots:
 
 
 def _other_end(calls: StragglerCalls) -> Int64:
-    """Other worker of each message with both ends loaded; else the worker itself."""
+    """The other worker of each message, if both ends are loaded; else the call's own worker."""
     ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
     total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
     np.add.at(total, calls.match[ends], calls.worker[ends])
@@ -87,9 +88,9 @@ def _other_end(calls: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each ``late`` call, the longest wait of its worker in a call of another group.
+    """For each call in ``late``, the longest wait of its worker in a call of another group.
 
-    ``elsewhere`` is the total of these waits. Collectives are preferred if their wait exceeds ``enough``, because
+    ``elsewhere`` is the sum of such waits. A collective is preferred if its wait exceeds ``enough``, because
     messages wait by design.
     """
     order = np.argsort(calls.worker, kind="stable")
@@ -108,7 +109,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """Index of the largest value in each non-empty range."""
+    """Index of the largest value in each range. Ranges must not be empty."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
@@ -157,10 +158,10 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
 
 
 def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the root cause of most of the wait in these calls, and its mean wait per rank, ns.
+    """Returns the worker that is the root cause of most of the wait in these calls, and the mean wait per rank, ns.
 
-    All calls must wait for the same worker. Returns -1 and 0 if the root cause is that worker itself, or if no
-    worker causes more than half.
+    All calls must wait for the same worker. The result is (-1, 0) if that worker is the root cause itself, or if no
+    worker causes more than half of the wait.
     """
     wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
     by = root.by[calls]

@@ -31,11 +31,12 @@ class KernelTimes(msgspec.Struct, frozen=True, eq=False):
     calls: Int64
     ns: Int64
     names: Sequence[str]
-    """An empty name stands for all other kernels."""
+    """Kernel names. The empty name combines all kernels that are not in this list."""
 
 
-class SlowKernel(msgspec.Struct, frozen=True):
-    """A kernel that takes longer on one worker than on the others, summed over the analyzed steps."""
+@dataclass(frozen=True)
+class SlowKernel:
+    """A kernel that takes longer on one worker than on other workers, summed over the analyzed steps."""
 
     name: str
     excess_ns: int
@@ -43,22 +44,23 @@ class SlowKernel(msgspec.Struct, frozen=True):
     usual_calls: float
     """Median number of calls on the other workers."""
     factor: float
-    """Mean duration divided by the median of the other workers' means; NaN if they do not run it."""
+    """Mean duration divided by the median of the other workers' means. NaN if they do not run the kernel."""
 
 
-class Uneven(msgspec.Struct, frozen=True):
-    """Differences between a worker's kernels and those of the other workers."""
+@dataclass(frozen=True)
+class Uneven:
+    """Differences between the kernels of one worker and those of other workers."""
 
     how: str
     """MORE_CALLS, LONGER_CALLS or SLOW_DEVICE; empty if no kernel takes longer."""
     factor: float
-    """Slowdown of a slow device, else of the first kernel."""
+    """Slowdown of the whole device if ``how`` is SLOW_DEVICE, else of the first kernel."""
     kernels: tuple[SlowKernel, ...]
-    """Kernels that take longer, largest difference first."""
+    """Kernels that take longer than on other workers, largest difference first."""
 
 
 def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
-    """Compares a worker's kernels with the median of the other workers, in the marked steps."""
+    """Compares the kernels of a worker with the median of the other workers, in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)
     place[everyone] = np.arange(len(everyone))
@@ -98,7 +100,7 @@ def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: 
 
 
 def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
-    """Common factor by which nearly all kernels are slower; 0 if there is none."""
+    """Factor by which nearly all kernels of the worker are slower; 0 if there is no such factor."""
     same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_MIN_FACTOR - 1) * usual_calls)
     if same.sum() < _MIN_KERNELS or not usual[named].sum():
         return 0.0

@@ -24,8 +24,8 @@ STRAGGLER = {
 def straggler_table(data: JobData) -> pa.Table:
     """Returns one row per worker and group with a cost or an inherited delay.
 
-    Workers are sorted by pattern (repeated stragglers, single ones, others), then by cost. A worker's costliest
-    group comes first.
+    Repeated stragglers come first, then workers that are late once, then all others. Within each kind, workers are
+    sorted by cost. The rows of a worker start with its costliest group.
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})

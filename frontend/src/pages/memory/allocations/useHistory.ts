@@ -11,7 +11,7 @@ import { payloadByName } from '../../../parts/payloadByName'
 import { rangeOf, type TimelineWindow, useMovableWindow } from '../../../parts/useWindow'
 import { useActivity } from '../../../state/activity'
 import { problemOf, useView } from '../../../state/data'
-import { setRoute, useRoute } from '../../../state/route'
+import { setRoute, useRoute } from '../../../state/urlState'
 
 /** Keys of the URL that hold the window. */
 export const KEYS: Record<HistoryAxis, readonly [string, string]> = {
@@ -55,7 +55,7 @@ export interface BlocksData {
 }
 
 const bandsOf = (answer: Bands | null): Bands => {
-  if (!answer) throw new Error('The server sent no blocks.')
+  if (!answer) throw new Error('The server sent no memory blocks.')
   return answer
 }
 

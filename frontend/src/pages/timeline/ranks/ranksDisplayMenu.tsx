@@ -2,7 +2,7 @@
 import { Checkbox, Radio } from '@mantine/core'
 import type { Detail } from '../../../canvas/ranks/tracks'
 import { MenuButton } from '../../../parts/menuButton'
-import { setRoute, useRoute } from '../../../state/route'
+import { setRoute, useRoute } from '../../../state/urlState'
 import { ColorsChoice } from '../displayMenu'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import textCss from '../../../widgets/text.module.css'

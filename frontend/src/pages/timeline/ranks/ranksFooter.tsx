@@ -80,7 +80,7 @@ export function RanksFooter(props: {
 }
 
 const lastText = (count: number, lateness: number) =>
-  `last to arrive at ${counted(count, 'visible collective')}${lateness > 0 ? `, ${format(lateness, 'ns')} after the median arrivals in total` : ''}`
+  `last to arrive at ${counted(count, 'visible collective')}${lateness > 0 ? `, in total ${format(lateness, 'ns')} later than the median rank` : ''}`
 
 /** Visible collectives' last ranks and their colours; the rest share one. */
 function lateRankEntries(collectives: readonly Collective[], sections: readonly RankSection[]) {

@@ -20,7 +20,7 @@ import {
   tracesOfRun,
 } from '../../../lib/rankSelection'
 import { setRunRead } from '../../../state/readRuns'
-import { readRoute, setRoute, useRoute } from '../../../state/route'
+import { readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { type Clocks, useClocks, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import textCss from '../../../widgets/text.module.css'
@@ -185,7 +185,9 @@ function Sets(props: {
   if (sets.length === 0)
     return (
       <p className={textCss.mute}>
-        {found.busy ? 'Reading the job…' : 'No straggler, and no node or group with a subset of the ranks.'}
+        {found.busy
+          ? 'Reading the job…'
+          : 'There is no straggler, and no node or group that contains only some of the ranks.'}
       </p>
     )
   return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.storage.clouds import address_of
+from tb_plugin.storage.cloud_urls import address_of
 from tb_plugin.storage.files import Folder
 
 SAS = "sv=2024-01-01&sig=abc%2Fdef%3D&se=2027"

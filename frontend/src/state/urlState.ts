@@ -1,7 +1,7 @@
 // The URL as the page's state: TensorBoard's hash, or our own.
 import { useSyncExternalStore } from 'react'
 import type { Figure } from '../api/payloads'
-import { isOtherTab, mergeHash, readHash, type Values } from './hash'
+import { isOtherTab, mergeHash, readHash, type Values } from './tensorboardHash'
 
 const PLACE = ['run', 'worker', 'span', 'window', 'capture']
 const PROFILE = [...PLACE, 'steps']

@@ -1,6 +1,6 @@
 // The card of keyboard shortcuts.
 import { Kbd, Modal } from '@mantine/core'
-import css from './help.module.css'
+import css from './shortcutList.module.css'
 
 const KEYS: [string, [string[], string][]][] = [
   [

@@ -1,4 +1,4 @@
-"""Profiles whose trace is missing but whose rank summary exists."""
+"""Profiles that have a rank summary but no trace."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ from tb_plugin.storage.checksum import Seal
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
-WHY = "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
+WHY = "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
 DO = "Open the log directory that has the trace."
-_ANEW = "Compute it again: torch-trace summarize."
+_ANEW = "Compute the summary again with torch-trace summarize."
 
 
-class OpenSummary(msgspec.Struct, frozen=True):
-    """Asks for the profile in a rank summary.
+@dataclass(frozen=True)
+class OpenSummary:
+    """Reads the profile in a rank summary.
 
-    ``model`` is the model of the trace; ``where`` is its name for users.
+    ``model`` is the model of the trace. ``where`` is the path shown to users.
     """
 
     file: str | Located
     model: str
     where: str
     wanted: Wanted | None = None
-    """Requirements on the content; None accepts any."""
+    """Files and settings that the summary must match; None = any."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UnreadableTrace, StorageError."""
@@ -69,9 +70,9 @@ def _view(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns the error for questions that need the missing trace.
+    """Returns the error for a request that needs the missing trace.
 
-    ``refused`` says why its summary cannot be used either.
+    ``refused`` is the reason why the rank summary cannot be used either.
     """
     if refused:
         return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)

@@ -36,62 +36,66 @@ Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
-"""Relative widening of the bounds, as durations differ between runs."""
+"""Both bounds are widened by this share, because durations differ between runs."""
 EVENTS = 100
-"""Maximum number of events listed per finding."""
+"""Maximum number of events shown per finding."""
 NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
-class Finding(msgspec.Struct, frozen=True, eq=False):
-    """A finding and the first rows of its evidence, most important first."""
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A finding with the rows of its first events, most important first."""
 
     rule: Rule
     notice: Notice
     events: Int64
     event_count: int
-    """Number of events in the evidence, including those not listed."""
+    """Number of events that show the problem, including those not shown."""
     share_ns: float
-    """Upper bound of the saving per step. Without a saving, the time that the problem takes, 0 if unknown."""
+    """Upper bound of the saving per step.
+
+    If there is no saving, the time that the problem takes per step; 0 if unknown.
+    """
     table: Frame | None = None
 
 
-class Findings(msgspec.Struct, frozen=True, eq=False):
-    """Findings of the selected steps, largest saving first, and their combined saving per step in nanoseconds."""
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Findings of the selected steps, largest saving first, and the saving of all fixes together per step."""
 
     all: tuple[Finding, ...]
     combined: Saving
     step_ns: float
     left_out: tuple[Finding, ...] = ()
-    """Dismissed findings; they have no savings and are not in ``combined``."""
+    """Dismissed findings. They have no savings and do not contribute to ``combined``."""
     looked: int = 0
-    """Number of rules that ran."""
+    """Number of rules that were checked."""
     utilization: float | None = None
-    """Mean over the devices that ran kernels, None if unknown."""
+    """Mean utilization of the devices that ran kernels; None if unknown."""
     silent: tuple[Rule, ...] = ()
-    """Rules skipped because reported kernels are missing."""
+    """Rules that were skipped because kernels are missing."""
     counted: frozenset[str] = frozenset()
-    """Ids of the rules with an estimated saving for this trace."""
+    """Ids of the rules that can estimate a saving for this trace."""
     failures: tuple[PartFailed, ...] = ()
     verdict: Verdict | None = None
-    """Limit of the program; None without steps, or if kernels are missing."""
+    """Limit of the program. None without steps, or if kernels are missing."""
 
     @classmethod
     def without(cls, verdict: Verdict | None) -> Findings:
-        """Returns an empty list of findings with this verdict."""
+        """Returns an empty ``Findings`` with this verdict."""
         return cls((), Saving(0.0, 0.0, 0.0, 0.0), 0.0, verdict=verdict)
 
     @property
     def notices(self) -> list[Notice]:
-        """Returns the notices of the findings, in order."""
         return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.all]
 
 
 @cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
-    """Returns the findings of the steps with these labels (None: all); none for a truncated file.
+    """Returns the findings for the steps with these labels (all steps if None). A truncated file has no findings.
 
-    Dismissed findings are excluded from all savings, shared and combined. Raises BadRequest for unknown steps.
+    Dismissed findings do not contribute to any saving. Raises BadRequest for unknown steps.
     """
     scene = Scene(trace, chosen)
     parts = Isolation()
@@ -172,7 +176,9 @@ def _utilization(scene: Scene) -> float | None:
 
 
 def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
-    """Bounds per step of each finding (None if not significant), and of all significant ones combined."""
+    """Returns the bounds per step of each finding (None if not significant), and of all significant findings
+    together.
+    """
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
     low = time_saved(trace, steps, [least for least, _ in changes], careful=True)
@@ -198,17 +204,17 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
 
 
 def _repeated(scene: Scene, change: Change) -> Change:
-    """Removes host time that occurs once in any run, such as code loading."""
+    """Removes from a change the host time that occurs once per run, such as code loading."""
     if not len(change.host) or not len(scene.once):
         return change
     return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
-    """Most time that a change can save in all steps, in nanoseconds.
+    """Returns an upper bound of the time that a change saves in all steps.
 
-    Saved host time includes the idle time that follows it, up to the idle time of a device. Saved device work is at
-    most the union of its kernels.
+    Saved host time includes the idle time after it, but is at most the idle time of a device. Saved device time is
+    at most the time in which the changed kernels run.
     """
     trace, steps = scene.trace, scene.steps
     length = int((steps.end_ns - steps.start_ns).sum())
@@ -230,7 +236,10 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
-    """Mean bounds per step, widened by ``MARGIN`` and limited to the step and to ``limit_ns``."""
+    """Returns mean bounds per step, widened by ``MARGIN``.
+
+    They are at most the step time and at most ``limit_ns`` per step.
+    """
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
     low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isOtherTab, joinList, mergeHash, readHash, splitList } from './hash'
+import { isOtherTab, joinList, mergeHash, readHash, splitList } from './tensorboardHash'
 
 it('reads and writes what it wrote', () => {
   const values = {

@@ -1,8 +1,8 @@
 """Cloud URLs and their settings for fsspec.
 
-Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module
-supports settings that torch-tb-profiler documented but the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
-``S3_VERIFY_SSL``, ``AWS_REGION``, and plain https addresses of Azure.
+Each library searches for credentials itself. If it finds none, access is anonymous, as for public buckets. This
+module supports settings that torch-tb-profiler documented but the libraries ignore: ``S3_ENDPOINT``,
+``S3_USE_HTTPS``, ``S3_VERIFY_SSL``, ``AWS_REGION``, and https addresses of Azure.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
 _HADOOP = ("libhdfs", "libjvm")
 
 
-class Address(msgspec.Struct, frozen=True):
-    """A URL and the options of its fsspec file system.
+@dataclass(frozen=True)
+class Address:
+    """A URL and the options for its fsspec file system.
 
     ``file_system`` is "module:class" if it differs from the fsspec default for the scheme.
     """
@@ -47,7 +48,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
-    """Returns the fsspec address of a URL. ``anonymous`` means access without credentials."""
+    """Returns the fsspec address of a URL. ``anonymous`` requests access without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if parts.password:
@@ -63,20 +64,23 @@ def address_of(url: str, anonymous: bool = False) -> Address:
 
 
 def extra_of(url: str) -> str | None:
-    """Returns the package extra that installs the file system of a URL, or None."""
+    """Returns the extra of this package that installs the file system for a URL, or None."""
     parts = urlsplit(url)
     return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Returns whether an error means that no credentials were found; False for wrong credentials."""
+    """Returns whether an error means that no credentials were found.
+
+    Returns False if credentials were found but are wrong.
+    """
     return any(_says_none(cause) for cause in _chain(error))
 
 
 def shorten_pauses(fs: Any) -> None:
-    """Shortens the retry pauses of the Azure library to 3, 5 and 9 s, from 18, 24 and 42 s.
+    """Shortens the retry pauses of the Azure library from 18, 24 and 42 s to 3, 5 and 9 s.
 
-    adlfs has no option for this. If its client changes, the long pauses return.
+    adlfs has no option for the pauses. If adlfs replaces its client, the long pauses return.
     """
     client = getattr(fs, "service_client", None)
     policy = getattr(getattr(client, "_config", None), "retry_policy", None)
@@ -85,9 +89,9 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises an error if adlfs would use Azure default credentials but there are none.
+    """Raises an error if adlfs would use the Azure default credentials but they do not exist.
 
-    Without this check, the Azure library searches for them for a minute.
+    Without this check, the Azure library searches for credentials for a minute.
     """
     if (credential := getattr(fs, "sync_credential", None)) is not None:
         credential.get_token(_AZURE_SCOPE)
