@@ -42,8 +42,7 @@ _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """The unit in which a number or a column is displayed: ``value / factor``, followed by ``symbol``."""
 
     unit: Unit

@@ -36,8 +36,7 @@ class _Identified(Protocol):
 Item = TypeVar("Item", bound=_Identified)
 
 
-@dataclass(frozen=True)
-class Registry:
+class Registry(msgspec.Struct, frozen=True):
     readers: tuple[Reader[Any], ...]
     models: tuple[Model[Any, Any], ...]
     analyses: tuple[Analysis[Any], ...]

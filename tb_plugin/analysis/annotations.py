@@ -39,8 +39,7 @@ MOST_PAIRS = 8_000_000
 _MAX_PATTERN_CHARS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Phases:
+class Phases(msgspec.Struct, frozen=True, eq=False):
     """Phases of a trace.
 
     ``labels`` contains their names; ``of`` maps each string id to a phase index (-1 = not an annotation).

@@ -87,8 +87,7 @@ class Tie(IntEnum):
     """By the matched operator directly before it, whose gradient it accumulates."""
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardOperators:
+class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
     """Calls of backward operators sorted by time, one for each autograd node.
 
     The engine's ``evaluate_function`` call and the function call inside it count as one.

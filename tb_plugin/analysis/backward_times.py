@@ -16,8 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardTimes:
+class BackwardTimes(msgspec.Struct, frozen=True, eq=False):
     """Times of the selected backward operators in nanoseconds, excluding backward operators nested in them."""
 
     at: Int64

@@ -56,7 +56,7 @@ class Traits(msgspec.Struct, frozen=True):
     """Tables that a JSON report always contains, even if they are empty."""
     reported_tables: tuple[str, ...] = ()
     """Tables about workers that a report contains if the profile has them."""
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """For views about workers: maps keys in the report of a worker to columns of the table ``workers``."""
     companion: str = ""
     """Id of a view for another kind of profile in the same run.
@@ -65,8 +65,7 @@ class Traits(msgspec.Struct, frozen=True):
     """
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(msgspec.Struct, frozen=True):
     """Parameters of a request. ``extra`` contains parameters that only this view has (see docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
@@ -103,8 +102,7 @@ class Params:
         return tuple(value for name, value in self.extra if name == key)
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A complete table. ``data`` has one column per ``columns[i].metric.key``, and internal columns."""
 
     name: str
@@ -142,8 +140,7 @@ class ColumnTable(Table, frozen=True, kw_only=True):
     matching: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Numbers of one profile: key numbers, full tables and payloads.
 
     ``layout`` contains the names of payloads and frames in page order. The page shows the first rows of each frame.
@@ -165,8 +162,7 @@ class Part:
         return replace(params, search="", where=()) if self.searched else params
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """Reason why a view does not apply to a profile, and the profiler option that enables the view."""
 
     why: str

@@ -23,7 +23,7 @@ class Direction(NamedTuple):
     words: str
     whither: str
     """Name for a stream that runs only copies in this direction."""
-    pattern: re.Pattern[str]
+    pattern: str
     """Matches "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" and similar names."""
 
 

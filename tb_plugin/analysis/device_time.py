@@ -26,8 +26,7 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class DeviceTime:
+class DeviceTime(msgspec.Struct, frozen=True):
     """Times and event counts of one device over the entire trace and all streams. Times are in nanoseconds.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
@@ -143,8 +142,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
     return f"{words.pop() if len(words) == 1 else 'Device'} busy"
 
 
-@dataclass(frozen=True)
-class DeviceRatios:
+class DeviceRatios(msgspec.Struct, frozen=True):
     """Ratios of one device from 0 to 1, defined as in the old plugin. None if not available."""
 
     utilization: float | None

@@ -158,8 +158,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
     return rows, places_of(rows, len(parent))[parent[rows]]
 
 
-@dataclass(frozen=True, eq=False)
-class Spans:
+class Spans(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in nanoseconds with their tracks. Sorted by start; of equal starts, the longest comes first."""
 
     track: Int32

@@ -16,8 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class HardwareStreams:
+class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
     """Stream names by stream number. Numbers start with the tracks; streams without a track follow."""
 
     of: Int32

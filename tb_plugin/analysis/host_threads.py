@@ -63,8 +63,7 @@ _FRAMES_CHECKED = 8
 _MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """A host thread. Its ``key`` is unique."""
 
     number: int

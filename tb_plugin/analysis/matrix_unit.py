@@ -18,8 +18,7 @@ NEUTRAL = "matrix units"
 _USE_WORDS = ("false", "true", "unknown")
 
 
-@dataclass(frozen=True)
-class MatrixTime:
+class MatrixTime(msgspec.Struct, frozen=True):
     """Kernel time in nanoseconds: in total, on matrix units, and of kernels whose use of matrix units is unknown."""
 
     total_ns: int

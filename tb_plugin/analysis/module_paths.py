@@ -22,8 +22,7 @@ BETWEEN = " > "
 _MAX_PATH_CHARS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class ModulePaths:
+class ModulePaths(msgspec.Struct, frozen=True, eq=False):
     """Module paths. The outermost module comes first; ``modules`` contains the innermost module of each path.
 
     ``of`` maps each trace row to a path index (-1 = none). The last entry is for row -1.

@@ -30,8 +30,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Selected operator calls, sorted by time if known. ``parent`` is the index of the enclosing call.
 
     Times are in nanoseconds. Virtual calls of replayed work come last (``graphs/scope_calls.py``).
@@ -191,8 +190,7 @@ def is_call(trace: TraceTable) -> Bool:
     return calls
 
 
-@dataclass(frozen=True, eq=False)
-class CallNesting:
+class CallNesting(msgspec.Struct, frozen=True, eq=False):
     call: Int32
     """Row of the innermost call that encloses each trace row.
 

@@ -38,8 +38,7 @@ METRICS = SHARED.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Failures:
+class Failures(msgspec.Struct, frozen=True, eq=False):
     """Failed memory requests, sorted by time. Sizes are in bytes; -1 = unknown."""
 
     row: Int64

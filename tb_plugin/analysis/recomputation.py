@@ -41,8 +41,7 @@ class Sign(IntEnum):
     """Its operators are inside a backward operator and have sequence numbers that no backward pass uses."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recomputed:
+class Recomputed(msgspec.Struct, frozen=True, eq=False):
     """Recomputations, sorted by start: time ranges on threads, and the device work launched in them.
 
     Nested backward passes and transfers between pipeline stages are excluded.
@@ -217,8 +216,7 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
-@dataclass(frozen=True, eq=False)
-class CalledIn:
+class CalledIn(msgspec.Struct, frozen=True, eq=False):
     """Recomputed modules: the outermost module around the first operator of each recomputation (-1 = none)."""
 
     of: Int64

@@ -135,8 +135,7 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
     }
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """States that are replicated on ``ranks`` ranks.
 
     ``alike`` contains the replicated bytes by state. ``total`` is the bytes of these states on the largest rank.

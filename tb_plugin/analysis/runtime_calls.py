@@ -36,8 +36,7 @@ class RuntimeCalls(msgspec.Struct, frozen=True, eq=False):
     """Bytes of the copies and memsets that each call launches (-1 = not recorded)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Callers:
+class Callers(msgspec.Struct, frozen=True, eq=False):
     """What calls each runtime or driver call, except for operators."""
 
     row: Int64

@@ -22,8 +22,7 @@ Chosen = tuple[tuple[str, ...] | None, str, str]
 EVERYTHING: Chosen = (None, "", "")
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, eq=False):
     """A mask of the selected rows, and notes for the user on what the selection covers."""
 
     rows: Bool

@@ -28,8 +28,7 @@ FAR, BEYOND = 8, 0.2
 FEWEST = 3
 
 
-@dataclass(frozen=True, eq=False)
-class ServedSteps:
+class ServedSteps(msgspec.Struct, frozen=True, eq=False):
     """Measurements of all steps in a trace, sorted by time."""
 
     row: Int64

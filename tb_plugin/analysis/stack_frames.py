@@ -34,8 +34,7 @@ _PYTHON_LINE = re.compile(r"\(\d+\)")
 _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, frozen=True, eq=False):
     """All frames of a trace, sorted by time. Step selection has no effect. Times are in nanoseconds."""
 
     row: Int64
@@ -45,8 +44,7 @@ class Frames:
     own_ns: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(msgspec.Struct, frozen=True, eq=False):
     """Frame labels, which are names without object addresses. The labels in ``REST`` come last."""
 
     of: Int32
@@ -54,8 +52,7 @@ class Labels:
     texts: pa.Array
 
 
-@dataclass(frozen=True, eq=False)
-class Starts:
+class Starts(msgspec.Struct, frozen=True, eq=False):
     """First calls of the threads started by ``threading``, sorted by time, with the number of each started thread."""
 
     row: Int64
@@ -68,6 +65,8 @@ class Starts:
 @cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of each string in a trace."""
+    from tb_plugin.analysis.code_owner import ADDRESS
+
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))

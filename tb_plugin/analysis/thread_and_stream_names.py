@@ -40,8 +40,7 @@ _KIND[EventKind.KERNEL] = 0
 _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 
-@dataclass(frozen=True)
-class TrackName:
+class TrackName(msgspec.Struct, frozen=True):
     title: str
     """Text that is unique among the threads of the trace, or among the streams of the device."""
     recorded: str

@@ -74,6 +74,8 @@ def any_unrecorded(trace: TraceTable) -> Ranges:
 @cached_by_argument
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
     """Returns whether the work of each of the ``recorded_launches`` waits for unrecorded work."""
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     from tb_plugin.analysis.recorded_launches import usual_latency_ns
@@ -210,6 +212,8 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
     """Returns the rows of the calls in ``wanted`` that are made by threads launching on this device only."""
+    from tb_plugin.analysis.recorded_launches import recorded_launches
+
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]

@@ -26,16 +26,14 @@ _MIN_CELLS = {"name": 12, "prose": 24}
 _MIN_NAME_CELLS = 32
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True):
     """Title of a column, and the way its cells are shortened."""
 
     title: str
     kind: Kind = "name"
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(msgspec.Struct, frozen=True):
     """Lines of a table, starting with the heading, and the titles of dropped columns."""
 
     heading: list[str]

@@ -38,8 +38,7 @@ _SIDES = ("baseline", "experiment")
 _TEXT_LEVELS = 2
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """A loaded baseline and a loaded experiment."""
 
     workspace: Workspace

@@ -20,8 +20,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A limit for the change of a fact. The gate fails above the limit (``>``) or below the limit (``<``)."""
 
     text: str

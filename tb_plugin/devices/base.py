@@ -29,15 +29,14 @@ def no_backend(properties: Properties) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class DeviceFamily:
+class DeviceFamily(msgspec.Struct, frozen=True):
     """Names and regexes for the devices of one vendor. Regexes are case-sensitive and match any part of a name."""
 
     id: str
     word: str = "GPU"  # name of its devices; "Device" if there is no common one
-    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    categories: Mapping[str, EventKind] = msgspec.field(default_factory=dict)
     """Event kinds by lower-case category. Covers all profiler versions."""
-    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)
+    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = msgspec.field(default_factory=dict)
     """Name regexes with event kinds, for categories that contain several event kinds."""
     lanes_by_stream: frozenset[str] = frozenset()
     """Categories of events that are shown on the stream in their arguments instead of on their thread."""

@@ -32,8 +32,7 @@ _CLASSES = {each.name.lower(): each for each in KernelClass}
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """Assigns a kernel class to all names that match a regex."""
 
     kernel_class: KernelClass

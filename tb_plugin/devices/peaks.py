@@ -7,8 +7,7 @@ import re
 import msgspec
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(msgspec.Struct, frozen=True):
     """Peak rates of one device model, for computation without sparsity."""
 
     pattern: str  # searched in the device's name, any case; the first match wins

@@ -33,8 +33,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class FileSize:
+class FileSize(msgspec.Struct, frozen=True):
     """File size as known before the read."""
 
     stored_bytes: int
@@ -58,8 +57,7 @@ class FileSize:
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
-@dataclass(frozen=True)
-class ListedFile:
+class ListedFile(msgspec.Struct, frozen=True):
     """A file in the log directory. ``path`` is relative to the log directory, with forward slashes."""
 
     path: str
@@ -109,8 +107,7 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.root or self.names[0]
 
 
-@dataclass(frozen=True)
-class JobInfo:
+class JobInfo(msgspec.Struct, frozen=True):
     """The distributed job of a profile.
 
     Files contain no job id, so these fields are compared to group profiles by job.
@@ -145,8 +142,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """Pattern for step annotations, set by the user (``TORCH_TRACE_STEPS``)."""
 
 
-@dataclass(frozen=True)
-class ReadState:
+class ReadState(msgspec.Struct, frozen=True):
     """Progress of a read.
 
     ``fraction`` is the share of stored bytes read (0 to 1). ``counts`` contains the number of decoded events by

@@ -75,8 +75,7 @@ class _Entry(msgspec.Struct):
     examples: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass
-class IssueLog:
+class IssueLog(msgspec.Struct):
     """Collects problems during a read."""
 
     entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)

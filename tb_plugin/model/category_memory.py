@@ -27,8 +27,7 @@ CATEGORIES = (
 BEFORE = -1
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """Kinds of memory changes, numbered as in PyTorch.
 
     ``LEVEL`` means that a file reports memory levels instead of changes.
@@ -55,8 +54,7 @@ class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class CategoryMemory:
+class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Memory changes sorted by time. ``before`` has the memory that was allocated before the recording."""
 
     origin_ns: int

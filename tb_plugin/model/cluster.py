@@ -11,8 +11,7 @@ from tb_plugin.model.trace.job_tables import job_table
 from tb_plugin.model.trace.report import ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True, eq=False):
     """Tables that a profiler reports about the ranks of a job. Tables that it does not report are absent."""
 
     tables: Mapping[str, pa.Table]

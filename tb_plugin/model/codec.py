@@ -68,8 +68,8 @@ class _Split(msgspec.Struct):
     """Splits a model into columns and a JSON header."""
 
     profiler: Lookup
-    columns: dict[str, pa.Array] = field(default_factory=dict)
-    parts: dict[str, list[Any]] = field(default_factory=dict)
+    columns: dict[str, pa.Array] = msgspec.field(default_factory=dict)
+    parts: dict[str, list[Any]] = msgspec.field(default_factory=dict)
     """Arrays in tuples, grouped into columns.
 
     The arrays of a column are concatenated, because one column per array would need more space than the values.
@@ -118,7 +118,7 @@ class _Join(msgspec.Struct):
     table: pa.Table
     profiler: Lookup
     names: frozenset[str] = frozenset()
-    parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    parts: dict[str, tuple[Any, int]] = msgspec.field(default_factory=dict)
     """Concatenated arrays, each with the position of the next value to read."""
 
     def __post_init__(self) -> None:

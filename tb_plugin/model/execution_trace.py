@@ -38,8 +38,7 @@ TENSORS = pa.schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ExecutionTrace:
+class ExecutionTrace(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Nodes sorted by start, and the input and output tensors of the nodes."""
 
     nodes: pa.Table

@@ -46,8 +46,7 @@ class Group(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """Last collectives that the rank enqueued, started and completed in one group, as sequence numbers (-1 = none)."""
 
     group_number: int
@@ -56,8 +55,7 @@ class Status:
     completed: int
 
 
-@dataclass(frozen=True, eq=False)
-class RawFlight:
+class RawFlight(msgspec.Struct, frozen=True, eq=False):
     """Flight recorder data in file order, as returned by a reader."""
 
     records: pa.Table
@@ -70,8 +68,7 @@ class RawFlight:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class Flight:
+class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Flight recorder data with calls sorted by record number, and derived columns."""
 
     records: pa.Table

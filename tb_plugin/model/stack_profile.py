@@ -24,8 +24,7 @@ Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
 MAX_DEPTH = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Nodes of the merged stacks of each thread, parents first. ``own`` excludes the values of child nodes."""
 
     label: Int32
@@ -35,8 +34,7 @@ class Places:
     own: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class StackProfile:
+class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Merged stacks with values, and the unit of the values."""
 
     names: pa.Array

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @cache
 def rule_ids() -> tuple[str, ...]:
     """Returns the ids of all rules in alphabetical order. Does not import the rules."""
-    return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")))
+    return tuple(public_modules(__path__[0]))
 
 
 @cache

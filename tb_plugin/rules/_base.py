@@ -48,14 +48,13 @@ def percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A trace and the steps to check, with the measurements that rules share."""
 
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
-    _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
+    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
 
     @cached_property
     def steps(self) -> Steps:
@@ -330,8 +329,7 @@ class Bounds(msgspec.Struct, frozen=True, eq=False):
         return cls(change, change)
 
 
-@dataclass(frozen=True, eq=False)
-class Detection:
+class Detection(msgspec.Struct, frozen=True, eq=False):
     """Problem detected by a rule. Raises TypeError unless ``saving`` is ``Bounds`` or ``NO_SAVING``."""
 
     notice: Notice
@@ -347,8 +345,7 @@ class Detection:
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, eq=False):
     """A rule, with its texts for findings and for docs/reference/rules.md.
 
     Texts are Markdown sentences. ``needs`` and ``notes`` may be empty.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A finding of the memory view, with its Markdown texts for docs/reference/rules.md."""
 
     id: str

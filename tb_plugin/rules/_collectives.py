@@ -57,7 +57,7 @@ class Collectives(msgspec.Struct, frozen=True, eq=False):
     """Total compute time up to the end of the step's backward pass. Valid only if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
-        return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Collectives(*(getattr(self, field)[rows] for field in self.__struct_fields__))
 
 
 @cached_by_argument

@@ -31,8 +31,7 @@ PIECES = 200
 """Host activity is collected for this many of the longest idle periods."""
 
 
-@dataclass(frozen=True)
-class LargestCause:
+class LargestCause(msgspec.Struct, frozen=True):
     """The largest idle cause, with a sentence, metrics and a link for the finding."""
 
     text: str
@@ -77,6 +76,8 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     """Returns the host event, operator and Python line with the most time in the longest idle periods of a cause."""
+    from tb_plugin.analysis.idle.account import idle_account
+
     trace, account = s.trace, idle_account(s.trace, device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)

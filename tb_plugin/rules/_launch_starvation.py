@@ -59,8 +59,7 @@ _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
 """Idle causes on the host that other rules cover."""
 
 
-@dataclass(frozen=True, eq=False)
-class Starving:
+class Starving(msgspec.Struct, frozen=True, eq=False):
     """Launches in the steps that a device waits for."""
 
     call: Int64

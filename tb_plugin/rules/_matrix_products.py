@@ -30,8 +30,7 @@ USUAL = 3
 """Large products reach at least half of a device's peak rate. A third is assumed, because some shapes are slower."""
 
 
-@dataclass(frozen=True, eq=False)
-class Products:
+class Products(msgspec.Struct, frozen=True, eq=False):
     """Kernels of operators that could use matrix units. 0 = unknown."""
 
     row: Int64

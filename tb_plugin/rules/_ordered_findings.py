@@ -43,8 +43,7 @@ NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, eq=False):
     """A finding with the rows of its first events, most important first."""
 
     rule: Rule
@@ -60,8 +59,7 @@ class Finding:
     table: Frame | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(msgspec.Struct, frozen=True, eq=False):
     """Findings of the selected steps, largest saving first, and the saving of all fixes together per step."""
 
     all: tuple[Finding, ...]

@@ -90,8 +90,7 @@ class Arguments(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Extents:
+class Extents(msgspec.Struct, frozen=True, eq=False):
     """For each operator: the elements of its largest input and the number of inputs with this size. 0 = unknown."""
 
     numbers: Int64

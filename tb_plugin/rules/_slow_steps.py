@@ -103,8 +103,7 @@ def step_lengths(s: Scene) -> Int64:
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
-@dataclass(frozen=True, eq=False)
-class Usual:
+class Usual(msgspec.Struct, frozen=True, eq=False):
     """Median and deviation of steps that are not slow, and a range in which more such steps would lie."""
 
     median: int
@@ -136,8 +135,7 @@ def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Ch
     return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A category or idle cause, with its time in each step."""
 
     title: str

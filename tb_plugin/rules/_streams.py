@@ -45,8 +45,7 @@ def streams(trace: TraceTable) -> Streams:
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)
 
 
-@dataclass(frozen=True, eq=False)
-class Updates:
+class Updates(msgspec.Struct, frozen=True, eq=False):
     """Rows of optimizer steps on the host, and rows of the device work that they launch."""
 
     row: Int64

@@ -51,8 +51,7 @@ _ONCE: Mapping[Limit, Cause] = MappingProxyType(
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, eq=False):
     """The limit of a program, with times over all steps."""
 
     limit: Limit

@@ -77,8 +77,7 @@ def _lower_precision(s: Scene) -> str:
     return " ".join(filter(None, (s.todo(RULE, case) for case in cases)))
 
 
-@dataclass(frozen=True)
-class MatrixEligible:
+class MatrixEligible(msgspec.Struct, frozen=True):
     """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators. 0
     without kernels.
     """

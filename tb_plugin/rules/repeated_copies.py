@@ -45,8 +45,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats:
+class Repeats(msgspec.Struct, frozen=True, eq=False):
     """Copies that seem to repeat an earlier copy. Sorted by row."""
 
     row: Int64

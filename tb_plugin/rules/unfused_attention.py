@@ -48,8 +48,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
+class Attention(msgspec.Struct, frozen=True, eq=False):
     """Unfused attention. ``rows`` contains rows of the trace. The other fields contain indices into ``streams``."""
 
     softmax: Int64

@@ -101,8 +101,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
+class Runs(msgspec.Struct, frozen=True, eq=False):
     """Kernels that could be fused, in runs. Sorted by stream and time."""
 
     row: Int64

@@ -38,8 +38,7 @@ _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Request parameters that identify a profile; None = not given."""
 
     run: str | None = None

@@ -52,8 +52,7 @@ class Choice(msgspec.Struct, frozen=True):
     """All profiles in the folder of the trace that could be its captures."""
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """A loaded profile and its loaded captures."""
 
     entry: Entry

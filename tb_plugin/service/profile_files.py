@@ -23,8 +23,7 @@ class Root(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-@dataclass(frozen=True)
-class SummaryFile:
+class SummaryFile(msgspec.Struct, frozen=True):
     """A rank summary and the folder that contains it."""
 
     folder: Folder

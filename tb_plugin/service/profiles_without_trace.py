@@ -32,8 +32,7 @@ DO = "Open the log directory that has the trace."
 _ANEW = "Compute the summary again with torch-trace summarize."
 
 
-@dataclass(frozen=True)
-class OpenSummary:
+class OpenSummary(msgspec.Struct, frozen=True):
     """Reads the profile in a rank summary.
 
     ``model`` is the model of the trace. ``where`` is the path shown to users.

@@ -91,8 +91,7 @@ class Load:
         return self.job.progress if self.job is not None else self.copy
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The immutable state of a profile.
 
     A transition replaces the whole object, so that other threads never see inconsistent values.

@@ -40,9 +40,8 @@ from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.profile_files import Root
-from tb_plugin.service.profiles_without_trace import OpenSummary, missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers
@@ -130,7 +129,7 @@ class Workspace:
         if entry.state != "found" or not entry.files.is_present:
             return None
         model = registry.model_of(entry.files.reader).id
-        from tb_plugin.service.summary_only import OpenSummary
+        from tb_plugin.service.profiles_without_trace import OpenSummary
 
         for summary in self._team.summaries.all_of(entry):
             if self._team.summaries.coming([summary]):
@@ -321,7 +320,7 @@ class Workspace:
         if entry.summary is None:
             return unready_profile(entry)
         if not entry.files.is_present:
-            from tb_plugin.service.summary_only import missing_trace_error
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
 
             raise missing_trace_error(entry.files)
         found, file = entry.files, entry.files.files[0]
@@ -381,7 +380,7 @@ class Workspace:
         If the columns are missing, loads the profile again and returns None. Raises the error of the question.
         """
         if not opened.entry.files.is_present:
-            from tb_plugin.service.summary_only import missing_trace_error
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
 
             raise missing_trace_error(opened.entry.files)
         try:

@@ -31,8 +31,7 @@ _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
 _HADOOP = ("libhdfs", "libjvm")
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A URL and the options for its fsspec file system.
 
     ``file_system`` is "module:class" if it differs from the fsspec default for the scheme.

@@ -259,7 +259,6 @@ class Folder:
         return listing
 
     def _list_remote(self) -> Listing:
-        from tb_plugin.storage import clouds
 
         try:
             root, found = self._find()
@@ -354,7 +353,6 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
 
     scheme = scheme_of(url) or "file"
     clean_logs()
-    from tb_plugin.storage import clouds
 
     try:
         address = cloud_urls.address_of(url, anonymous)

@@ -19,8 +19,7 @@ class StoredFile(msgspec.Struct, frozen=True):
     """Modification time in nanoseconds since 1970, by the clock of the storage; None if not reported."""
 
 
-@dataclass(frozen=True)
-class Unlisted:
+class Unlisted(msgspec.Struct, frozen=True):
     """A directory or file that could not be listed, and the reason."""
 
     path: str

@@ -66,8 +66,7 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-@dataclass
-class _Walk:
+class _Walk(msgspec.Struct):
     """A listing in progress. ``inside`` is empty if links may lead out of the log directory."""
 
     inside: str

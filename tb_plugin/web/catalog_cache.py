@@ -22,8 +22,7 @@ PACK_LEVEL = 4
 _SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(msgspec.Struct, frozen=True, dict=True):
     """A response body, its ETag and its gzipped form."""
 
     plain: bytes

@@ -37,8 +37,7 @@ _NOT_BUILT = b"""<!doctype html>
 _ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 
-@dataclass(frozen=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """A file of the page. ``expires_seconds`` is 0 if the file name contains no content hash."""
 
     content: bytes

@@ -26,8 +26,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Compilations:
+class Compilations(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in which a thread compiles, sorted by time. Nested compilations are excluded."""
 
     row: Int64

@@ -46,8 +46,7 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
         return told
 
 
-@dataclass(frozen=True, eq=False)
-class Device:
+class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Allocator events of one device, sorted by time.
 
     ``record`` contains the index of each event in ``trace.memory``.

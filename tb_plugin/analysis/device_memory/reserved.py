@@ -29,8 +29,7 @@ MIN_CYCLE_SHARE = 0.01
 MIN_UNUSED_SHARE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Swings:
+class Swings(msgspec.Struct, frozen=True, eq=False):
     """Drops and rises of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
 
     peak_bytes: int

@@ -26,8 +26,7 @@ Bool = npt.NDArray[np.bool_]
 _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, CallRole.SET: EventKind.MEMSET}
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True, eq=False):
     """Launch sequences, without scopes. ``source`` is the host row that launched each node."""
 
     sequences: Sequences = msgspec.field(default_factory=Sequences)

@@ -16,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Tied:
+class Tied(msgspec.Struct, frozen=True, eq=False):
     """Scopes of graph nodes, and the graphs for which captures contradict each other."""
 
     scopes: Scopes

@@ -39,8 +39,7 @@ _MODULE = (EventKind.MODULE, EventKind.ANNOTATION)
 _ANY = (*_OPERATOR, *_MODULE)
 
 
-@dataclass(frozen=True, eq=False)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True, eq=False):
     """Sums of device time in nanoseconds. Each array has one value per ``Tie``, and the values sum to ``total_ns``."""
 
     total_ns: int

@@ -30,8 +30,7 @@ _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.ME
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A recording that could not be matched to a graph, and the reason."""
 
     source: str

@@ -57,8 +57,7 @@ class Agreement(msgspec.Struct, frozen=True):
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     """Scopes of replayed work.
 
     ``work`` contains the replayed rows in ascending order. ``scope`` is the index of the scope of each row (-1 =
@@ -69,12 +68,12 @@ class Origins:
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
     """How the operator of each row was matched. For rows without an operator, how their scope was matched."""
-    scopes: Scopes = field(default_factory=Scopes)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
     """How the module or phase of each row was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
     """Reasons why matching failed: one per graph and recording."""
-    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    agreements: Mapping[int, Agreement] = msgspec.field(default_factory=dict)
     """Maps graphs to the captures that match only their first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:

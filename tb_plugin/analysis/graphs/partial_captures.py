@@ -25,8 +25,7 @@ Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 LEAST_SHARE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
+class Start(msgspec.Struct, frozen=True, eq=False):
     """The captures that have the longest common prefix with a graph."""
 
     length: int

@@ -23,8 +23,7 @@ BITS = 32
 _LOW = (1 << BITS) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Graphs:
+class Graphs(msgspec.Struct, frozen=True, eq=False):
     """Captured graphs, derived from their replays; -1 = missing.
 
     The nodes of graph g are ``[begin[g], begin[g + 1])`` in the other columns. Only device work is a node.
@@ -58,7 +57,7 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
 
     call: Int64 = no_rows(np.int64)
     """Row of the graph launch (-1 = not recorded)."""
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
     """Index of the graph.
@@ -67,7 +66,7 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
     """
     node: Int32 = no_rows(np.int32)
     """Index into ``graphs`` of the node of each row. -1 = the replay ran other work than most replays of the graph."""
-    graphs: Graphs = field(default_factory=Graphs)
+    graphs: Graphs = msgspec.field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows of graphs for which no launch and no replay id is recorded."""
 

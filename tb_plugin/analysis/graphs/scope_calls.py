@@ -29,8 +29,7 @@ Bool = npt.NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 
-@dataclass(frozen=True, eq=False)
-class Bearers:
+class Bearers(msgspec.Struct, frozen=True, eq=False):
     """Recorded calls of a view, their parents and labels, and the innermost call that encloses each launch."""
 
     parent: Int32
@@ -39,8 +38,7 @@ class Bearers:
     """Index of the innermost call that encloses each launch (-1 = none)."""
 
 
-@dataclass(frozen=True, eq=False)
-class InReplays:
+class InReplays(msgspec.Struct, frozen=True, eq=False):
     """Pairs of a call and a replay. The replay ran work of the call."""
 
     call: Int64 = no_rows(np.int64)
@@ -58,8 +56,7 @@ class InReplays:
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedCalls:
+class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
     """Virtual calls. Their indices follow those of the recorded calls."""
 
     scope: Int64

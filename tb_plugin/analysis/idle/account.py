@@ -33,8 +33,7 @@ class Gaps(msgspec.Struct, frozen=True, eq=False):
     next: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False):
     """Idle time of one device, in segments sorted by time. The segments cover all idle gaps exactly."""
 
     gaps: Gaps

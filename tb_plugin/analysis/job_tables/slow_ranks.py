@@ -21,8 +21,7 @@ MIN_TRAFFIC_PART = 10
 MAX_FINDINGS = 5
 
 
-@dataclass(frozen=True)
-class SlowRank:
+class SlowRank(msgspec.Struct, frozen=True):
     """A rank with a time that is an outlier within its pipeline stage."""
 
     rank: int
@@ -32,8 +31,7 @@ class SlowRank:
     twice_median_ns: int
 
 
-@dataclass(frozen=True)
-class SlowLink:
+class SlowLink(msgspec.Struct, frozen=True):
     """A link with a bandwidth that is an outlier among links of its kind."""
 
     link: LinkTotal

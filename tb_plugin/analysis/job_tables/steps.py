@@ -20,8 +20,7 @@ _PARTS = (
 _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
-@dataclass(frozen=True)
-class RankTimes:
+class RankTimes(msgspec.Struct, frozen=True):
     """Mean step times of one rank or stage, in nanoseconds. ``times`` only contains reported times."""
 
     ranks: Stage

@@ -25,8 +25,7 @@ Bool = npt.NDArray[np.bool_]
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 
-@dataclass(frozen=True, eq=False)
-class Launched:
+class Launched(msgspec.Struct, frozen=True, eq=False):
     """Launches of device work, one row per launch call, sorted by first work. Times are in nanoseconds."""
 
     row: Int64
@@ -52,7 +51,7 @@ class Launched:
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
-        return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return Launched(*(getattr(self, each)[chosen] for each in self.__struct_fields__))
 
 
 @cached_by_argument

@@ -23,8 +23,7 @@ Int64 = npt.NDArray[np.int64]
 SHALLOW, FULL = 3, 1_000
 
 
-@dataclass(frozen=True)
-class Depth:
+class Depth(msgspec.Struct, frozen=True):
     """Queue depth statistics of one device within given time ranges."""
 
     device: int

@@ -24,8 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, eq=False):
     """One kind of origin. ``of`` maps each allocator event to an index into ``texts`` (-1 = none)."""
 
     of: Int32
@@ -45,8 +44,7 @@ class Origin:
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     frame: Origin
     """Python line, as in ``code_lines``."""
     phase: Origin

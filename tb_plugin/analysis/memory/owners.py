@@ -17,8 +17,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Owners:
+class Owners(msgspec.Struct, frozen=True, eq=False):
     """Enclosing operators and modules of allocator events, or of any times on a thread. -1 = none."""
 
     operators: Int64

@@ -38,8 +38,7 @@ SUMS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Data that all memory tables use."""
 
     trace: TraceTable

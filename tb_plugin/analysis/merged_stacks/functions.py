@@ -107,8 +107,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Paths:
+class _Paths(msgspec.Struct, frozen=True, eq=False):
     """Tree of the callers of a function. The function is the root, and each node's children are its callers."""
 
     label: Int64

@@ -15,8 +15,7 @@ from tb_plugin.analysis.metrics import Metrics
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """The numbers to show, and their metric keys. ``weight`` determines the sort order: "host" or "device"."""
 
     metrics: Metrics
@@ -24,7 +23,7 @@ class Terms:
     has_device: bool = False
     has_kinds: bool = True
     """Whether the kinds of frames are known, such as Python calls and operators."""
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Metric keys that replace those of a trace. An empty key hides the number."""
 
     @property

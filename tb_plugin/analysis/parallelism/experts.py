@@ -21,8 +21,7 @@ _TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, eq=False)
-class Dispatched:
+class Dispatched(msgspec.Struct, frozen=True, eq=False):
     """Token dispatches with recorded split sizes. Sorted by device and time."""
 
     row: Int64

@@ -64,8 +64,7 @@ WORDS = {role.name.lower().replace("_", " "): role for role in Role}
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
 
 
-@dataclass(frozen=True, eq=False)
-class Roles:
+class Roles(msgspec.Struct, frozen=True, eq=False):
     """Device work that has a role, in order of rows."""
 
     row: Int64

@@ -156,6 +156,8 @@ def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequ
 
 def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much earlier the recording ends, plus a constant that is the same for all changes."""
+    from tb_plugin.analysis.simulate.replay import ON_TIME, leads_of
+
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found

@@ -29,8 +29,7 @@ NEAR_NS = 20_000
 MOST_WAITS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Queue:
+class Queue(msgspec.Struct, frozen=True, eq=False):
     """Device events that delay later events, grouped by the waits of the host. Times are in nanoseconds.
 
     These are the events of the busiest stream, and events of other streams that start on an idle device.

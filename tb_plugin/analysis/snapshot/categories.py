@@ -35,8 +35,7 @@ WHY = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class BlockCategories:
+class BlockCategories(msgspec.Struct, frozen=True, eq=False):
     of: Int8
     """Index into ``names`` for each block."""
     names: tuple[str, ...]

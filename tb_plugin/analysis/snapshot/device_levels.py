@@ -19,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 HOST_NAME = "pinned host memory"
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceLevels:
+class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
     """One device of a snapshot, with its part of each table. Event numbers start from 0."""
 
     snapshot: Snapshot
@@ -69,8 +68,7 @@ class DeviceLevels:
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(msgspec.Struct, frozen=True, eq=False):
     """Bytes after each event. Index e + 1 is after event e; index 0 is before the first event."""
 
     allocated: Int64

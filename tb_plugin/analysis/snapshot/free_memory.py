@@ -16,8 +16,7 @@ Bool = npt.NDArray[np.bool_]
 SMALL_BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Free:
+class Free(msgspec.Struct, frozen=True, eq=False):
     """Reserved segments and the gaps between their blocks. An expandable segment counts as one segment."""
 
     size: Int64

@@ -33,8 +33,7 @@ RISEN = 0.05
 LEAK_CONFIDENCE = 0.7
 
 
-@dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(msgspec.Struct, frozen=True, eq=False):
     """Retained memory, with one row for each allocation stack that has blocks after the first or the last step.
 
     The first step is the warm-up.
@@ -154,8 +153,7 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     return growing, np.where(sure, share * alike, 0.0)
 
 
-@dataclass(frozen=True)
-class Rise:
+class Rise(msgspec.Struct, frozen=True):
     """Rise of the memory peaks from step to step, with event and bytes of the first and the last peak."""
 
     first: int
@@ -204,8 +202,7 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
 
 
-@dataclass(frozen=True, eq=False)
-class Live:
+class Live(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory at the start of each step and at the end of the last step."""
 
     bytes: Int64
@@ -231,8 +228,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory after two events, one row per allocation stack."""
 
     stack: Int64

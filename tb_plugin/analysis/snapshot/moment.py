@@ -22,8 +22,7 @@ SMALL_PAGE = 2 << 20
 LARGE_PAGE = 20 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """Existing segments sorted by address. Adjacent parts of the same expandable segment are merged."""
 
     address: Int64
@@ -60,8 +59,7 @@ class Rows:
         return np.maximum(high // page + -low // page, 0) * page
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, eq=False):
     """Free ranges sorted by position. ``row`` is the index of each range's segment."""
 
     row: Int64
@@ -69,8 +67,7 @@ class Gaps:
     size: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
+class Moment(msgspec.Struct, frozen=True, eq=False):
     """Memory of a device after one event. Blocks are sorted by position."""
 
     levels: DeviceLevels
@@ -211,8 +208,7 @@ def pinned_by(moment: Moment) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Obstacles:
+class Obstacles(msgspec.Struct, frozen=True, eq=False):
     """For each segment, the adjacent blocks that would have to be released for a request to fit.
 
     Of all such blocks, these have the fewest bytes in use.

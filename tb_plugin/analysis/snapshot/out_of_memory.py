@@ -23,8 +23,7 @@ Bool = npt.NDArray[np.bool_]
 MOST_OOMS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class RunningOut:
+class RunningOut(msgspec.Struct, frozen=True, eq=False):
     """Memory of a device at one out-of-memory event."""
 
     event: int

@@ -16,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 ANNOTATED = "annotations"
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Consecutive steps. Step i contains the events from ``moments[i]`` (excluded) to ``moments[i + 1]`` (included)."""
 
     moments: Int64

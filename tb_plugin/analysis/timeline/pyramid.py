@@ -54,15 +54,14 @@ class Items(msgspec.Struct, frozen=True, eq=False):
     busy_ns: Int64
 
     def take(self, chosen: Int64 | slice) -> Items:
-        return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
+        return Items(*(getattr(self, name)[chosen] for name in Items.__struct_fields__))
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__struct_fields__))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(msgspec.Struct, frozen=True, eq=False):
     """All items of a level, sorted by line and then by start. Line i has the items ``bounds[i]`` to ``bounds[i +
     1]``.
 
@@ -81,8 +80,7 @@ class Level:
         return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
 
 
-@dataclass(frozen=True, eq=False)
-class Pyramid:
+class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     """All levels of one trace. Line i is drawn in lane ``lane[i]`` at depth ``depth[i]``."""
 
     trace: TraceTable

@@ -33,8 +33,7 @@ _MAX_RESTARTS = 8
 Decode = Callable[[bytes], Sequence[Any]]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A problem at one offset of the text."""
 
     code: str

@@ -40,8 +40,7 @@ _SHAPES = "Shapes"
 _NEAR_NS = 1000  # tolerance for the start of a kernel in both files, because of rounding
 
 
-@dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(msgspec.Struct, frozen=True, eq=False):
     """Table rows that have name, start and duration. All columns have equal length."""
 
     name: Int32

@@ -26,8 +26,7 @@ _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
 MAX_DIFFERENCES = 5  # maximum number of differences to describe; others are only counted
 
 
-@dataclass(frozen=True)
-class ComparedNumber:
+class ComparedNumber(msgspec.Struct, frozen=True):
     """A number that both sources contain, and the tolerance of its comparison."""
 
     value: float

@@ -52,8 +52,7 @@ class _Absent:
     """Default value of a discovered argument. Each argument has a separate object, compared by identity."""
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(msgspec.Struct, frozen=True):
     """An argument that the file contains but that is not a field of ``Args``."""
 
     key: str  # name in the file

@@ -103,7 +103,7 @@ def _named_arrows(found: Flows, name: str, interner: Interner) -> ArrowEnds:
 
 
 def concatenate_arrows(*ends: ArrowEnds) -> ArrowEnds:
-    return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
+    return ArrowEnds(*(np.concatenate([getattr(each, f) for each in ends]) for f in ArrowEnds.__struct_fields__))
 
 
 def _lane(pid: Int32, tid: Int32) -> Int64:

@@ -24,8 +24,7 @@ SUFFIX = "Backward"
 _MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
 
 
-@dataclass(frozen=True, eq=False)
-class Pass:
+class Pass(msgspec.Struct, frozen=True, eq=False):
     """One backward pass, and the forward operators that may belong to it."""
 
     nodes: Sequence[int]  # scopes in order

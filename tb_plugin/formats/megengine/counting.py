@@ -22,8 +22,7 @@ _OTHER_TYPE = 20  # device type numbers are those of MemoryEvents
 MOST_DEVICES = 1 << 15
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
+class Counted(msgspec.Struct, frozen=True, eq=False):
     """Counters, with the device and unit of each series."""
 
     events: CounterEvents

@@ -40,8 +40,7 @@ LAUNCHED = "KernelLaunch"  # name of the launch instant of an operator's work, r
 BASE_BITS = 40  # bits for operator and launch numbers, which restart in each process of a file
 
 
-@dataclass(frozen=True, eq=False)
-class Kinds:
+class Kinds(msgspec.Struct, frozen=True, eq=False):
     """Kind, operator and launch number of each slice."""
 
     kind: UInt8

@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Slices:
+class Slices(msgspec.Struct, frozen=True, eq=False):
     """Slices from matched begin and end events, sorted by start."""
 
     lane: Int32

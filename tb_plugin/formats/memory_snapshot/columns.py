@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 
 class Columns(Generic[T]):
-    """Columns of a dataclass of arrays, filled piece by piece. Arrays grow in place, to avoid memory fragmentation."""
+    """Columns of a Struct of arrays, filled piece by piece. Arrays grow in place, to avoid memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind

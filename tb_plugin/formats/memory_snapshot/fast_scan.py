@@ -52,8 +52,7 @@ class Values(msgspec.Struct):
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
-@dataclass
-class Scan:
+class Scan(msgspec.Struct):
     """Events found in part of a pickle, sorted by start. Between them there may be bytes that were not read."""
 
     start: Int64

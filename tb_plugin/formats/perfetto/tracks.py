@@ -18,8 +18,7 @@ _BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")
 _NOWHERE = "(no process)"
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """Process and thread of a track. Both ids are JSON texts."""
 
     pid: str

@@ -25,8 +25,7 @@ _LOOKS = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True, eq=False):
     """Calls in the stacks of graph nodes.
 
     The value of a call is the number of nodes that this call launched directly.

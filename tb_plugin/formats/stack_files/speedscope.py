@@ -68,8 +68,7 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(msgspec.Struct, frozen=True, eq=False):
     """The merged stacks of all profiles.
 
     ``event_count`` is the number of samples and events in the file, including skipped ones.

@@ -14,8 +14,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Final:
+class Final(msgspec.Struct, frozen=True, eq=False):
     """Blocks in use at the end of the history. ``row`` is each block's row in the file."""
 
     row: Int64
@@ -38,8 +37,7 @@ class Lives(msgspec.Struct, frozen=True, eq=False):
     lost: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Groups:
+class _Groups(msgspec.Struct, frozen=True, eq=False):
     """Groups of consecutive events at one address. Each allocation starts a new group.
 
     All columns except ``what`` have one row per group.

@@ -14,8 +14,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranges:
+class Ranges(msgspec.Struct, frozen=True, eq=False):
     """Reserved address ranges over time. ``event`` and ``final`` are the rows that have the details (-1 = none)."""
 
     address: Int64

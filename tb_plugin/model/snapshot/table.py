@@ -155,8 +155,7 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Maximum number of events that the recorder keeps; None if not reported."""
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks, sorted by device and first event. Blocks that existed before the history come first."""
 
     device: Int16
@@ -209,8 +208,7 @@ class Oddities(msgspec.Struct, frozen=True):
     """Segments whose allocation or release contradicts other events."""
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """An allocator snapshot after assembly."""
 
     events: Events

@@ -336,8 +336,7 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
     return forward
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
+class _Drawn(msgspec.Struct, frozen=True, eq=False):
     """Vertical position of each row on its track, and which host rows partially overlap another row."""
 
     depth: npt.NDArray[np.int16]

@@ -50,8 +50,7 @@ DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
 SINCE_1970 = "ns since 1970"
 
 
-@dataclass(frozen=True, eq=False)
-class OpenColumn:
+class OpenColumn(msgspec.Struct, frozen=True, eq=False):
     """An extra property that some rows have. It has the same name as in the profile."""
 
     key: str
@@ -93,8 +92,7 @@ class ReportedTable(msgspec.Struct, frozen=True, eq=False):
     columns: tuple[ReportedColumn, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedSteps:
+class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
     """Steps that the profiler reports in their own table, not as annotations.
 
     They are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
@@ -109,8 +107,7 @@ class ReportedSteps:
 RELEASE_WITHOUT_ALLOCATION = -2
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedMemory:
+class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
     """Extra data about allocator events, one row per event.
 
     Empty if the profiler reports no such data. -1 = not reported.
@@ -124,8 +121,7 @@ class ReportedMemory:
     """Time when the released memory returned to the pool, on the same clock as the allocator events."""
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatorBlocks:
+class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks that the profiler reports with allocation and release times.
 
     Times are on the same clock as the ``start_ns`` of rows. -1 = absent.
@@ -144,8 +140,7 @@ class AllocatorBlocks:
     device_id: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatorTotals:
+class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
     """Memory totals of allocators or software components over time. A total is valid until the next total of the
     same allocator and device.
 

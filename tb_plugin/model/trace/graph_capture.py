@@ -24,8 +24,7 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Scopes:
+class Scopes(msgspec.Struct, frozen=True, eq=False):
     """Host calls and ranges that were open at a launch, parents first. -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
@@ -94,26 +93,24 @@ class Sequences(msgspec.Struct, frozen=True, eq=False):
         return len(self.begin) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class NodeStacks:
+class NodeStacks(msgspec.Struct, frozen=True, eq=False):
     """Python calls that enclose the launches of graph nodes."""
 
     node: Int64 = no_rows(np.int64)
     """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
     """Index in ``scopes`` of the innermost enclosing call."""
-    scopes: Scopes = field(default_factory=Scopes)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
 
 
-@dataclass(frozen=True, eq=False)
-class Captured:
+class Captured(msgspec.Struct, frozen=True, eq=False):
     """Data from other recordings about the graphs that this trace replays."""
 
     source: str = ""
     """Display name of the recording: its run, worker and span, or its file."""
-    scopes: Scopes = field(default_factory=Scopes)
-    sequences: Sequences = field(default_factory=Sequences)
-    stacks: NodeStacks = field(default_factory=NodeStacks)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
+    sequences: Sequences = msgspec.field(default_factory=Sequences)
+    stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
     """If several recordings were combined, the index of each recording's first sequence, and its display name."""
 

@@ -7,8 +7,7 @@ import msgspec
 GPU = "GPU"
 
 
-@dataclass(frozen=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True):
     """Names that profiles of one device family use for cores, operations, counters and links.
 
     Empty = the family has none.

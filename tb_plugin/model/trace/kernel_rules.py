@@ -9,16 +9,14 @@ import numpy.typing as npt
 from tb_plugin.model.trace.schema import no_rows
 
 
-@dataclass(frozen=True)
-class RuleFile:
+class RuleFile(msgspec.Struct, frozen=True):
     """Text of the user's rules. If the file could not be read, ``problem`` is the reason."""
 
     text: str = ""
     problem: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassNames(msgspec.Struct, frozen=True, eq=False):
     """Names of kernels and operators that a rule matches, with their classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)

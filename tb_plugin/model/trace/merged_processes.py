@@ -35,8 +35,7 @@ _MIN_FIT_SHARE = 0.99
 _MIN_REPEATED_SHARE = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
+class Merged(msgspec.Struct, frozen=True, eq=False):
     """A raw trace whose devices are separated by process, and the process of each row.
 
     Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.

@@ -41,8 +41,7 @@ _ROWS = (
 _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous")
 
 
-@dataclass(frozen=True, eq=False)
-class RankTrace:
+class RankTrace(msgspec.Struct, frozen=True, eq=False):
     """One rank of a merged file: the worker name, and a function that builds the trace."""
 
     label: str

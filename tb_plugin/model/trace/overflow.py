@@ -22,8 +22,7 @@ LEAST_NS = 100_000_000
 CODE = "overflowed_duration"
 
 
-@dataclass(frozen=True, eq=False)
-class Clipped:
+class Clipped(msgspec.Struct, frozen=True, eq=False):
     """Rows with an implausible end, and the end to use for each instead."""
 
     row: Int64

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The fix for one finding. ``references`` has the titles and URLs of external documents."""
 
     todo: str
@@ -34,8 +33,7 @@ class ThreadRole(msgspec.Struct, frozen=True):
     """Whether all events of the thread must match."""
 
 
-@dataclass(frozen=True)
-class StageFrames:
+class StageFrames(msgspec.Struct, frozen=True):
     """Stack frames that identify training stages. Frames are texts such as ``path(line): function``.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -56,8 +54,7 @@ class StageFrames:
     """Forward code that a backward pass runs again."""
 
 
-@dataclass(frozen=True)
-class HostNames:
+class HostNames(msgspec.Struct, frozen=True):
     """Names of operators, annotations and Python calls on the CPU that make a device wait.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -77,8 +74,7 @@ class HostNames:
     """Runtime calls that wait for another thread of the framework."""
 
 
-@dataclass(frozen=True)
-class OperatorNames:
+class OperatorNames(msgspec.Struct, frozen=True):
     """Names of operators, grouped by what they do.
 
     Patterns are regular expressions that match anywhere; "" matches nothing.
@@ -116,8 +112,7 @@ class OperatorNames:
     """Backward operators that run forward code again."""
 
 
-@dataclass(frozen=True)
-class ParallelNames:
+class ParallelNames(msgspec.Struct, frozen=True):
     """Names used in distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
     Ranges are annotations, operators and Python calls that enclose a launch.
@@ -178,8 +173,7 @@ class CompiledNames(msgspec.Struct, frozen=True):
     """Key of the extra column that has the source file of a generated kernel."""
 
 
-@dataclass(frozen=True)
-class KernelFacts:
+class KernelFacts(msgspec.Struct, frozen=True):
     """Names of kernel properties in profiles (see ``OpenColumn``).
 
     If there are several names, the first one in the profile is used.
@@ -199,8 +193,7 @@ class KernelFacts:
     """Columns that a list of kernels shows by default."""
 
 
-@dataclass(frozen=True)
-class StepPattern:
+class StepPattern(msgspec.Struct, frozen=True):
     """Annotation names of server iterations. If a name matches several patterns, their data is combined.
 
     ``regex`` is an RE2 expression. The allowed named groups are in ``GROUPS`` of
@@ -221,13 +214,12 @@ class StepPattern:
     """A real trace file that contains such names; "" if the pattern was never checked on one."""
 
 
-@dataclass(frozen=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True):
     """Names that one recording tool uses, and advice for its users."""
 
     id: str = ""
     name: str = ""
-    advice: Mapping[str, Advice] = field(default_factory=dict)
+    advice: Mapping[str, Advice] = msgspec.field(default_factory=dict)
     """Advice by key: a rule id, a rule id and its case (``.inference``), or a missing view (``view.kernels``)."""
     threads: tuple[ThreadRole, ...] = ()
     """Roles of threads in display order. A thread has the first role that matches."""

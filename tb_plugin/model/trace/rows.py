@@ -14,8 +14,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows of a trace as columns, sorted. Rows with impossible times are excluded."""
 
     start: Int64

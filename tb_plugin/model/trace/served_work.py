@@ -76,8 +76,8 @@ class Served(msgspec.Struct, frozen=True, eq=False):
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """Returns one tuple per field, in field order. Empty if the instance has no values."""
-        return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
+        return tuple(tuple(getattr(self, field).tolist()) for field in self.__struct_fields__) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
         """Returns the values of some steps. If there are no values, returns the instance itself."""
-        return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))
+        return self if not len(self) else Served(*(getattr(self, field)[at] for field in self.__struct_fields__))

@@ -47,8 +47,7 @@ Bool = npt.NDArray[np.bool_]
 _YEAR_2000_NS = 946_684_800 * 10**9
 
 
-@dataclass(frozen=True, eq=False)
-class OperatorArgs:
+class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of CPU operators and annotations. All columns except the last two are string ids. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -98,8 +97,7 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """String id of the copy direction, recorded in addition to the name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClippedRows:
+class ClippedRows(msgspec.Struct, frozen=True, eq=False):
     """Rows with an implausible recorded duration. The table has a shorter one in ``dur_ns`` (overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
@@ -114,8 +112,7 @@ class CallNames(msgspec.Struct, frozen=True, eq=False):
     """``CallRole`` of the name."""
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveArgs:
+class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of collectives: of record_param_comms events, and of the kernels that they launch. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -173,8 +170,7 @@ class CounterEvents(msgspec.Struct, frozen=True, eq=False):
     tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class CounterSeries:
+class CounterSeries(msgspec.Struct, frozen=True, eq=False):
     """Reported properties of counter series. A series without reported properties has no row.
 
     ``pid``, ``name`` and ``series`` are as in ``CounterEvents``; -1 = not reported.
@@ -192,8 +188,7 @@ class CounterSeries:
     """String id of the device's ``DeviceInfo.id``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
+class Flows(msgspec.Struct, frozen=True, eq=False):
     """Arrows from forward to backward operators, by flow id and in file order.
 
     Times are on the same clock as the ``start_ns`` of rows.
@@ -255,8 +250,7 @@ class AsyncRows(msgspec.Struct, frozen=True, eq=False):
     """Number of the operation. The rows of one operation are nested."""
 
 
-@dataclass(frozen=True, eq=False)
-class RawTrace:
+class RawTrace(msgspec.Struct, frozen=True, eq=False):
     """Output of a reader: events with a duration, in file order. Times are nanoseconds, on the clock of the file.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
@@ -281,19 +275,19 @@ class RawTrace:
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
     report: ReadReport
-    operators: OperatorArgs = field(default_factory=OperatorArgs)
-    python: PythonArgs = field(default_factory=PythonArgs)
-    device_args: DeviceArgs = field(default_factory=DeviceArgs)
-    collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
-    memory: MemoryEvents = field(default_factory=MemoryEvents)
-    reported_memory: ReportedMemory = field(default_factory=ReportedMemory)
-    counters: CounterEvents = field(default_factory=CounterEvents)
-    counter_series: CounterSeries = field(default_factory=CounterSeries)
-    flows: Flows = field(default_factory=Flows)
-    arrows: ArrowEnds = field(default_factory=ArrowEnds)
-    process_names: Mapping[str, str] = field(default_factory=dict)
+    operators: OperatorArgs = msgspec.field(default_factory=OperatorArgs)
+    python: PythonArgs = msgspec.field(default_factory=PythonArgs)
+    device_args: DeviceArgs = msgspec.field(default_factory=DeviceArgs)
+    collectives: CollectiveArgs = msgspec.field(default_factory=CollectiveArgs)
+    memory: MemoryEvents = msgspec.field(default_factory=MemoryEvents)
+    reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
+    counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
+    counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
+    flows: Flows = msgspec.field(default_factory=Flows)
+    arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
+    process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Process name for each pid text. A process label follows in parentheses."""
-    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """Thread name for each pair of pid text and tid text."""
     process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Sort key for each pid text, ascending."""
@@ -301,8 +295,8 @@ class RawTrace:
     """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
     """Nesting order of rows that have the same start and end, outermost first; -1 = not recorded."""
-    asynchronous: AsyncRows = field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
     """Nanoseconds to add to a time in the file to get the time since 1970 (baseTimeNanoseconds); None if unknown."""
@@ -320,9 +314,9 @@ class RawTrace:
     others: tuple[OpenColumn, ...] = ()
     """Recorded properties that have no column of their own, with their names in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = field(default_factory=AllocatorTotals)
+    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
     """Memory totals of the device's software components."""
 
 
@@ -343,8 +337,7 @@ class Track(msgspec.Struct, frozen=True):
     """Process of the track in a merged file; -1 if unknown, and in other files."""
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Steps sorted by time. Empty if no steps were recorded. Windows include device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
@@ -389,8 +382,7 @@ class Steps:
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
 
 
-@dataclass(frozen=True)
-class FullTrace:
+class FullTrace(msgspec.Struct, frozen=True):
     """Data about the whole trace. Only set if the trace does not fit into memory, so that only a window was opened."""
 
     end_ns: int
@@ -404,8 +396,7 @@ class FullTrace:
     """Start of the first device work; -1 if there is no device work."""
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
+class Window(msgspec.Struct, frozen=True, eq=False):
     """The part of a trace that was opened: all events that overlap ``[begin_ns, end_ns)``. Times are relative to
     the start of the trace.
 
@@ -423,8 +414,7 @@ class Window:
     full: FullTrace
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """The part of the file on which numbers are based. Every payload includes it.
 
     ``start_ns`` and ``end_ns`` are the limits of the part that was opened. ``fraction_read`` is its share of all
@@ -440,8 +430,7 @@ class Coverage:
     """The whole trace, if only a window was opened; otherwise None."""
 
 
-@dataclass(frozen=True, eq=False)
-class TraceTable:
+class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Events with a duration, sorted by start, then longest first, then file order. In integer columns, -1 = none.
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
@@ -510,7 +499,7 @@ class TraceTable:
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
+    captured: Captured = msgspec.field(default_factory=Captured)
     """Data from other recordings about the graphs that this trace replays.
 
     The caller adds it; it is never stored with the trace.

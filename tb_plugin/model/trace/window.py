@@ -28,8 +28,7 @@ _STEPS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _SHOWN = 20
 
 
-@dataclass(frozen=True)
-class WindowRequest:
+class WindowRequest(msgspec.Struct, frozen=True):
     """A requested window: labels of the first and last step, or times in nanoseconds since the start of the trace.
 
     If no end is requested, the window is as long as memory allows. An empty request starts at the first step;
@@ -55,8 +54,7 @@ def parse_window(text: str) -> WindowRequest:
     )
 
 
-@dataclass(frozen=True)
-class Survey:
+class Survey(msgspec.Struct, frozen=True):
     """Result of a first pass over a whole file. Times are nanoseconds since the first event.
 
     ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` has the starts of consecutive

@@ -43,8 +43,7 @@ _REFUSALS = 10_000
 _COPY = ".ttsummary"
 
 
-@dataclass
-class _Part:
+class _Part(msgspec.Struct):
     """A result that was requested and is not computed yet."""
 
     job: RankJob

@@ -25,7 +25,6 @@ from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
-from tb_plugin.service.profiles_without_trace import WHY
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
@@ -47,8 +46,7 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 _MAX_REMEMBERED = 64
 
 
-@dataclass(frozen=True, eq=False)
-class _Inputs:
+class _Inputs(msgspec.Struct, frozen=True, eq=False):
     """Cached inputs of a view that covers all workers of a run."""
 
     entries: list[Entry]
@@ -126,7 +124,7 @@ class MultiProfileAnswers:
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
-        from tb_plugin.service.summary_only import WHY
+        from tb_plugin.service.profiles_without_trace import WHY
 
         away = tuple(worker for worker, error in state.failed if error.what == WHY)
         failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)

@@ -27,8 +27,7 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-@dataclass(frozen=True)
-class WritePart:
+class WritePart(msgspec.Struct, frozen=True):
     """Computes the result of a view for one profile and writes it to the file ``target``."""
 
     file: ModelFile
@@ -54,8 +53,7 @@ class WritePart:
         return models.part(self.file, analysis, self.params)
 
 
-@dataclass(frozen=True)
-class TakePart:
+class TakePart(msgspec.Struct, frozen=True):
     """Extracts the result of a rank summary and writes it to the file ``target``."""
 
     summary: RankSummary
@@ -80,8 +78,7 @@ _UNPACKED_FACTOR = 5
 Source = str | RankSummary
 
 
-@dataclass(frozen=True)
-class WriteMergedPart:
+class WriteMergedPart(msgspec.Struct, frozen=True):
     """Merges the results of all workers of a run and writes the merged result to the file ``target``.
 
     ``parts`` contains (worker, source) pairs.
@@ -187,8 +184,7 @@ class _Together(msgspec.Struct, frozen=True):
         return table
 
 
-@dataclass(frozen=True)
-class AskMultiView(_Together):
+class AskMultiView(_Together, frozen=True):
     """Computes a view of several profiles, or one page of its tables, as JSON."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -199,8 +195,7 @@ class AskMultiView(_Together):
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
-@dataclass(frozen=True)
-class AskMultiCsv(_Together):
+class AskMultiCsv(_Together, frozen=True):
     """Exports all matching rows of a table of several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -211,8 +206,7 @@ class AskMultiCsv(_Together):
         return as_csv(table.columns, table.data, table.matching)
 
 
-@dataclass(frozen=True)
-class AskMultiArrow(_Together):
+class AskMultiArrow(_Together, frozen=True):
     """Exports all matching rows of a table of several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:

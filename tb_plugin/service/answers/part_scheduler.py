@@ -21,9 +21,8 @@ from tb_plugin.registry import analysis_by_id, formats_of, model_of
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader
-from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
@@ -42,18 +41,17 @@ class State(msgspec.Struct):
     ``ready`` contains (worker, source) pairs.
     """
 
-    ready: list[tuple[str, Source]] = field(default_factory=list)
-    failed: list[tuple[str, UserError]] = field(default_factory=list)
-    waiting: list[Entry] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
+    failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
+    waiting: list[Entry] = msgspec.field(default_factory=list)
+    refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """(worker, reason) pairs of results that are computed locally, because the summary was refused or the cluster
     failed.
     """
     fraction: float = 0.0
 
 
-@dataclass(frozen=True)
-class _PartRequest:
+class _PartRequest(msgspec.Struct, frozen=True):
     """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
 
     entry: Entry
@@ -145,7 +143,7 @@ class PartScheduler:
             state.refused.append((entry.files.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
-            from tb_plugin.service.summary_only import missing_trace_error
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
 
             state.failed.append((entry.files.worker, missing_trace_error(entry.files, summary)))
 
@@ -153,7 +151,7 @@ class PartScheduler:
         entry = asked.entry
         try:
             if not entry.files.is_present:
-                from tb_plugin.service.summary_only import missing_trace_error
+                from tb_plugin.service.profiles_without_trace import missing_trace_error
 
                 raise missing_trace_error(entry.files)
             path = self._computed(asked, state, wait, several)

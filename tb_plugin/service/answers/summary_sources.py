@@ -23,7 +23,6 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.compute import current_settings
 from tb_plugin.service.summaries.format import (
     Settings,
     SummaryRefused,
@@ -47,8 +46,7 @@ _MAX_COPIES = 16
 RETRY_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class RankSummary:
+class RankSummary(msgspec.Struct, frozen=True):
     """A local rank summary, or the local copy of a remote summary.
 
     ``wanted`` specifies the files and settings that the summary must match.
@@ -84,7 +82,6 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
     places: list[int] = []
-    from tb_plugin.service.summaries.format import SummaryRefused, content_of, decode_unchecked
 
     for place, summary in enumerate(summaries):
         try:
@@ -102,7 +99,6 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
                     "The copy of a rank summary is missing.", summary.file.path, "It will be copied again."
                 ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
-    from tb_plugin.service.summaries.format import check_values
 
     try:
         check_values(made)
@@ -123,8 +119,7 @@ class _ProfileSummaries(NamedTuple):
     summaries: tuple[RankSummary, ...]
 
 
-@dataclass
-class _Lease:
+class _Lease(msgspec.Struct):
     """Protects a cached copy from eviction while it is in use."""
 
     held: ExitStack
@@ -168,7 +163,7 @@ class Summaries:
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
         """Returns the summaries of a profile, in order of preference."""
-        found, settings = entry.files, current_settings()
+        found = entry.files
         if not found.summaries or entry.window:
             return ()
         from tb_plugin.service.summaries.compute import current_settings

@@ -13,8 +13,7 @@ from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile
 
 
-@dataclass(frozen=True, eq=False)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, eq=False):
     """A profile found by a reader. It has no run, worker and span names yet."""
 
     root: Root

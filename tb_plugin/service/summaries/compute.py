@@ -17,8 +17,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError

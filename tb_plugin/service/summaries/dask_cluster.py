@@ -35,8 +35,7 @@ _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
 
 
-@dataclass(frozen=True)
-class Scheduler:
+class Scheduler(msgspec.Struct, frozen=True):
     address: str
     ca_file: str = ""
     cert: str = ""

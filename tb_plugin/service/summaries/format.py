@@ -108,8 +108,7 @@ class SummaryHeader(Struct, frozen=True):
     """Distributed job reported by the trace."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Files and settings that a summary must match; ``files`` None = any."""
 
     files: tuple[tuple[str, int], ...] | None

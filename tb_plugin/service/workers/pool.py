@@ -330,6 +330,8 @@ class Pool:
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
         """Sends a job to a process and waits for the result. Raises EOFError or OSError if the process dies."""
+        from tb_plugin.service.workers import worker_main
+
         worker_main.send(process.questions, job.question)
         from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
 

@@ -42,7 +42,7 @@ Report = Callable[[Progress], None]
 class Question(Protocol[Answer_co]):
     """A question to a worker process.
 
-    Implement this protocol as a frozen dataclass, because questions are pickled. Equal questions share one answer.
+    Implement this protocol as a frozen Struct, because questions are pickled. Equal questions share one answer.
     """
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
@@ -53,8 +53,7 @@ class Question(Protocol[Answer_co]):
         ...
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """Does nothing. This question only starts a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:

@@ -33,35 +33,30 @@ _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """First message of a worker, sent when its libraries are loaded."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The answer to a question. ``resident_bytes`` is the memory of the worker, excluding mapped files."""
 
     answer: object
     resident_bytes: int
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """Reports that a question failed with a known error."""
 
     error: UserError
 
 
-@dataclass(frozen=True)
-class Bug:
+class Bug(msgspec.Struct, frozen=True):
     """Reports that a question failed with an unexpected error. Contains the traceback as text."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Logged:
+class Logged(msgspec.Struct, frozen=True):
     """A log record of a worker, including the traceback, if any."""
 
     level: int

@@ -21,8 +21,7 @@ LAYERS = ("", "pools", "segments")
 MOST_ENVELOPES = 16
 
 
-@dataclass(frozen=True, eq=False)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True, eq=False):
     """Running maximum of the memory that a private pool uses on one stream."""
 
     name: str
@@ -37,8 +36,7 @@ class Envelope:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
+class Layer(msgspec.Struct, frozen=True, eq=False):
     """Bands to draw (one row per block or segment) and their total height at every state."""
 
     begin: Int64

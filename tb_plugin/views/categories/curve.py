@@ -28,8 +28,7 @@ class Span(msgspec.Struct, frozen=True):
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Top:
+class Top(msgspec.Struct, frozen=True):
     """The maximum, and the first time at which it is reached."""
 
     time_ns: int

@@ -26,8 +26,7 @@ _CALLS = (
 MOST_DRAWN = 1024
 
 
-@dataclass(frozen=True, eq=False)
-class JobPayloads:
+class JobPayloads(msgspec.Struct, frozen=True, eq=False):
     ranks: int
     """Number of ranks that report times."""
     stages: tuple[Stage, ...]

@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class GeneratedName:
+class GeneratedName(msgspec.Struct, frozen=True):
     """Data in the name of a generated kernel."""
 
     kind: str | None
@@ -34,8 +33,7 @@ class GeneratedName:
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Generated:
+class Generated(msgspec.Struct, frozen=True, eq=False):
     """Generated kernels, sorted by time: rows of their CPU ranges and of their device work."""
 
     row: Int64

@@ -42,8 +42,7 @@ MAX_NODES = 50_000
 """Maximum number of nodes; those with most time are included. A node never has more time than its ancestors."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows of the tree before merging: first phases, then host calls, then device work."""
 
     parent: Int64

@@ -24,8 +24,7 @@ The first includes nested operators, the second does not. The page displays one 
 PER_STEP, TOTAL = "step", "total"
 
 
-@dataclass(frozen=True)
-class PairedTable:
+class PairedTable(msgspec.Struct, frozen=True):
     """Key columns and measures of a table from another view, to compare both sides.
 
     If the table lacks the selected measure, its last measure is used. For example, kernels have only one time.
@@ -71,8 +70,7 @@ RANGES = PairedTable(
 )
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(msgspec.Struct, frozen=True):
     """Divisors of both sides: the numbers of selected steps, or 1 for totals."""
 
     per: str

@@ -22,8 +22,7 @@ _SAME_NAME, _SAME_CLASS = 3, 2
 _MAX_ALIGNED_MODULES = 2000
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A node of the left tree and a node of the right tree; -1 = none. ``parent`` is the index of another pair."""
 
     left: int

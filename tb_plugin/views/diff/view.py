@@ -81,8 +81,7 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Maps each part of the step to the table and time column that explain its change."""
 
 
-@dataclass(frozen=True)
-class _Sides:
+class _Sides(msgspec.Struct, frozen=True):
     """Both profiles, their step times if known, and the options of the comparison."""
 
     base: Part

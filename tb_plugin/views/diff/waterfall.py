@@ -18,8 +18,7 @@ _UNRECORDED = METRICS["unrecorded_ns"]
 IDLE = "idle"
 
 
-@dataclass(frozen=True)
-class StepTime:
+class StepTime(msgspec.Struct, frozen=True):
     """Parts of the mean step of a profile, or of the sum of its steps. The parts sum to ``total_ns``."""
 
     parts: Mapping[str, int]

@@ -19,8 +19,7 @@ DEEPEST = 3
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """A call tree, and those sibling nodes that are not on the other side."""
 
     nodes: Sequence[Node]

@@ -27,8 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(msgspec.Struct, frozen=True):
     """A time range of one worker, in trace time of that worker."""
 
     worker: str

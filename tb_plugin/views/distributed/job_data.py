@@ -28,8 +28,7 @@ Bool = npt.NDArray[np.bool_]
 Row = dict[str, object]
 
 
-@dataclass(frozen=True, eq=False)
-class JobCalls:
+class JobCalls(msgspec.Struct, frozen=True, eq=False):
     """Calls of all workers, with the collective of each: one row per call, sorted by worker and time.
 
     -1 = unknown.
@@ -69,8 +68,7 @@ class JobCalls:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class JobData:
+class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Data of all workers for the selected steps. Workers are sorted by name in natural order."""
 
     names: tuple[str, ...]

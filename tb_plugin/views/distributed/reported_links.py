@@ -19,8 +19,7 @@ from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, Reported
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Ends:
+class _Ends(msgspec.Struct, frozen=True):
     """Converts positions in a group to ranks, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]

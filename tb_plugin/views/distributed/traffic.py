@@ -107,8 +107,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
     return f"block of {width} ranks", titles, row_of
 
 
-@dataclass(frozen=True, eq=False)
-class _Messages:
+class _Messages(msgspec.Struct, frozen=True, eq=False):
     """Messages: one row per message.
 
     ``row`` is the call that reports the message. ``differs`` marks messages whose ends report different sizes.

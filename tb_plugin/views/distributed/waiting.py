@@ -25,8 +25,7 @@ MAX_SPREAD_PART = 10
 MIN_EXCESS_PART = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Wait and transfer: one row per call.
 
     In unmatched calls, ``workers`` and ``transfer_ns`` are 0, and other columns are -1.

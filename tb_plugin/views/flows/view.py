@@ -77,8 +77,7 @@ def _most(params: Params) -> int:
     return MOST if most is None else min(max(most, 0), MOST_ALLOWED)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(msgspec.Struct, frozen=True, eq=False):
     """All arrows of a trace, each from event ``tail`` to event ``head``. Sorted by (tail, head)."""
 
     tail: Int32

@@ -156,8 +156,7 @@ class Gaps(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, eq=False):
     """Gaps as columns. A gap may be a stream gap, a device gap, or both.
 
     ``next`` is the row of the work after the gap. ``streams`` is the number of streams with work.
@@ -312,8 +311,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
     return cause, time
 
 
-@dataclass(frozen=True, eq=False)
-class _HostActivity:
+class _HostActivity(msgspec.Struct, frozen=True, eq=False):
     """Longest activity of the launching thread during each gap, and the operator of that activity.
 
     Names are string ids (-1 = none).

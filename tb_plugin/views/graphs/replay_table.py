@@ -42,8 +42,7 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     """Index of the module or annotated region in ``scopes``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False):
     """Selected graph replays, sorted by time. -1 = missing."""
 
     replays: Replays

@@ -30,8 +30,7 @@ COMPARED, LISTED = 500, 200
 ROUNDS = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True, eq=False):
     """A kernel sequence and its repeats. Two listed sequences never share a kernel."""
 
     length: int

@@ -64,8 +64,7 @@ TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")
 CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Chosen(msgspec.Struct, frozen=True, eq=False):
     """Selected runtime calls, sorted by time. Columns are as in ``RuntimeCalls``."""
 
     row: Int64

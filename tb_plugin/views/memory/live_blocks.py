@@ -23,8 +23,7 @@ _LIVE = pa.schema(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Live:
+class Live(msgspec.Struct, frozen=True, eq=False):
     """Live bytes of a device after one event, by operator and origin. The bytes of all rows add up to ``total``."""
 
     table: pa.Table

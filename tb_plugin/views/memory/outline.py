@@ -15,8 +15,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Outline:
+class Outline(msgspec.Struct, frozen=True, eq=False):
     """Times to draw, and the event whose value is drawn at each.
 
     ``at`` is -1 for the value before the first event. Where ``recorded`` is False, values are unknown.

@@ -34,8 +34,7 @@ from tb_plugin.views.memory.total_curves import (
 WIDTH = 800
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedTotals:
+class ReportedTotals(msgspec.Struct, frozen=True, eq=False):
     """Numbers, payloads and tables of the totals that the profiler reports."""
 
     facts: Mapping[str, Number] = msgspec.field(default_factory=dict)

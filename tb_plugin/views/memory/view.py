@@ -113,8 +113,7 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
     return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~has_own_curve)
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
+class _Prepared(msgspec.Struct, frozen=True, eq=False):
     """Results that do not depend on the time that the user selects."""
 
     coverage: CoverageInfo

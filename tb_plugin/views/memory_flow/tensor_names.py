@@ -17,8 +17,7 @@ NO_NAME = "(no name)"
 _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     """Producers and operators of tensors. For each tensor, ``producer`` and ``operator`` are indices into the texts."""
 
     producers: list[str]

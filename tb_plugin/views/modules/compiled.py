@@ -26,8 +26,7 @@ Int32 = npt.NDArray[np.int32]
 TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backward_host_total_ns")
 
 
-@dataclass(frozen=True, eq=False)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True, eq=False):
     """Selected calls of compiled regions and the module calls that contain them. In all columns, -1 = none.
 
     ``owner`` is the innermost module call that encloses each region call. If a module call belongs to a wrapped

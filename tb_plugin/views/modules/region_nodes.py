@@ -20,8 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class RegionNodes:
+class RegionNodes(msgspec.Struct, frozen=True, eq=False):
     """Tree nodes of compiled regions. Each is below the module that ran the region.
 
     Times exclude nested modules, which have their own nodes.

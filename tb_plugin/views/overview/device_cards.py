@@ -126,8 +126,9 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 @cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time of a device for each cause, in nanoseconds, between the device's first and last work."""
+    from tb_plugin.analysis.idle.account import idle_account, work_span
+
     start, end = work_span(trace, device)
-    from tb_plugin.analysis.idle.account import idle_account
 
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
 

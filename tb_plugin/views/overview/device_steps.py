@@ -82,8 +82,7 @@ _STATED_PARTS = (
 _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceSteps:
+class DeviceSteps(msgspec.Struct, frozen=True, eq=False):
     """Times of a device in steps, one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
@@ -255,8 +254,7 @@ def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[s
     }
 
 
-@dataclass(frozen=True)
-class OfDevices:
+class OfDevices(msgspec.Struct, frozen=True):
     """Payloads about device time in steps."""
 
     bars: Mapping[str, Breakdown]

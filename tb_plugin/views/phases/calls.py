@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
+class Work(msgspec.Struct, frozen=True, eq=False):
     """Pairs of work and a call that contains it: ``item[i]`` is in call ``call[i]``."""
 
     start: Int64

@@ -23,8 +23,7 @@ Int64 = npt.NDArray[np.int64]
 BARS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class ByStep:
+class ByStep(msgspec.Struct, frozen=True, eq=False):
     """Time of each phase in each step, one row per phase and step. A pair without time has no row."""
 
     labels: list[str]

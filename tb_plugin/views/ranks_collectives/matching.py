@@ -31,8 +31,7 @@ _NO_WORKERS = np.zeros(0, np.int64)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, eq=False):
     """Matched collectives: one row per collective, in order of first call.
 
     ``calls`` contains the calls of all ranks.

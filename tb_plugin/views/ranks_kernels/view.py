@@ -126,8 +126,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """Kernels with equal name, input shapes and types. Lists have one value for each worker that ran such a kernel."""
 
     key: tuple[str, str, str]

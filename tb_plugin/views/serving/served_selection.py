@@ -24,8 +24,7 @@ Int64 = npt.NDArray[np.int64]
 WORK = "Its own work"
 
 
-@dataclass(frozen=True, eq=False)
-class Taken:
+class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Selected server steps and their numbers. ``steps`` has indices into the steps of the trace."""
 
     trace: TraceTable

@@ -26,8 +26,7 @@ REPLAY = "(graph replay)"
 IS_REPLAY = -2
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedFrames:
+class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
     """Frames added after the frames of a trace.
 
     ``parent`` and ``owner`` are indices into the trace's frames followed by these frames.

@@ -15,8 +15,7 @@ _BITS = 32
 MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     group: str  # number in the communication library
     name: str = ""  # the program's name: dp, tp, pp, ...
     library_name: str = ""

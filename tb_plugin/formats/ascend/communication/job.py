@@ -38,8 +38,7 @@ from tb_plugin.model.trace.table import CollectiveArgs
 TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """Job data of one rank, as tables and groups."""
 
     tables: Mapping[str, pa.Table] = msgspec.field(default_factory=dict)

@@ -46,8 +46,7 @@ _TABLES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Content:
+class Content(msgspec.Struct, frozen=True, eq=False):
     """Content of a database. Data that was not requested is None or empty."""
 
     columns: dict[str, Any] | None = None

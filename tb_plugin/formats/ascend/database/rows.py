@@ -31,8 +31,7 @@ _TYPES: dict[str, Any] = {
 _ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "device": MISSING}
 
 
-@dataclass
-class Rows:
+class Rows(msgspec.Struct):
     """Rows of a trace, collected table by table."""
 
     interner: Interner

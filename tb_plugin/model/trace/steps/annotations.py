@@ -48,8 +48,7 @@ LONGEST = 1000
 _DEEPEST = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
+class Marks(msgspec.Struct, frozen=True, eq=False):
     """Annotations of server iterations: times, and the data in the annotation names."""
 
     track: Int64

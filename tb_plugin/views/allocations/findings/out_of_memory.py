@@ -73,8 +73,7 @@ def ran_out(device: DeviceLevels) -> Iterator[Notice]:
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Lines:
+class Lines(msgspec.Struct, frozen=True, eq=False):
     """Distinct lines of code. The last line stands for stacks without a line of code."""
 
     text: tuple[str, ...]

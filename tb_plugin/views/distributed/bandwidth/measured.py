@@ -30,8 +30,7 @@ MAX_FITTED_SIZES = 64
 MAX_DEVIATION = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Collectives with a known size and bus factor, whose ranks are all loaded: one row per collective."""
 
     row: Int64
@@ -55,8 +54,7 @@ class Meetings:
         return len(self.row)
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """Linear fit: transfer time = ``latency_ns`` + bus bytes / ``bandwidth`` (bytes per second)."""
 
     kind: str

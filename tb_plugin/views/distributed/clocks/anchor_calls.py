@@ -18,8 +18,7 @@ SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to
 MOST = 256
 
 
-@dataclass(frozen=True, eq=False)
-class Anchors:
+class Anchors(msgspec.Struct, frozen=True, eq=False):
     """Ends of calls of collectives: one row per call."""
 
     worker: Int64

@@ -91,8 +91,7 @@ def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
     return (end - first[a.match]).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class Ends:
+class Ends(msgspec.Struct, frozen=True, eq=False):
     """Input of the fit: one row per call."""
 
     worker: Int64

@@ -34,8 +34,7 @@ MIN_ANCHORS_FOR_DRIFT = 6
 _OUTLIER_DEVIATIONS = 6
 
 
-@dataclass(frozen=True, eq=False)
-class Clocks:
+class Clocks(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Clocks of all workers: one row per worker. Offset, drift and error of an unknown clock are 0."""
 
     zero_ns: Int64

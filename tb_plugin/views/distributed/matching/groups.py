@@ -21,8 +21,7 @@ END = "…"
 _CUT = "..."
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """Ranks of a group. If the list is truncated (``cut``), ranks are missing before the last one."""
 
     listed: tuple[int, ...]
@@ -51,8 +50,7 @@ def ranks_in(text: str) -> Ranks:
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
-@dataclass(frozen=True)
-class ReportedGroup:
+class ReportedGroup(msgspec.Struct, frozen=True):
     """A process group that a worker reports."""
 
     worker: int
@@ -61,8 +59,7 @@ class ReportedGroup:
     description: str
 
 
-@dataclass(frozen=True, eq=False)
-class GroupColumns:
+class GroupColumns(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Group columns of calls: one row per call. ``group`` is an index into ``names``, ``ranks`` into ``listed``."""
 
     worker: Int64
@@ -82,8 +79,7 @@ class GroupColumns:
         return list(zip(*columns, strict=True)), groups.of
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(msgspec.Struct, frozen=True, eq=False):
     code: Int64
     """Code of each call's group: an index into ``ranks``."""
     ranks: Sequence[Ranks]

@@ -20,8 +20,7 @@ BY = ("number", "inferred number", "order", "ends")
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Columns that matching uses: one row per call, in time order within each worker.
 
     Codes are integers >= 0. Equal codes mean equal values.

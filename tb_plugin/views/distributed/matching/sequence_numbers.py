@@ -23,8 +23,7 @@ _MAX_VOTES_PER_CALL = 64
 _MAX_TRIED_SHIFTS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(msgspec.Struct, frozen=True, eq=False):
     """Columns of calls, as in ``match.Calls``."""
 
     worker: Int64

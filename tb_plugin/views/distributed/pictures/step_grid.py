@@ -40,8 +40,7 @@ CATEGORIES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(msgspec.Struct, frozen=True, eq=False):
     """Values with shape (workers, steps). ``has_value`` marks the valid values."""
 
     values: Int64

@@ -22,8 +22,7 @@ MOST_CELLS = 1_000_000
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """Disjoint groups that have the same description."""
 
     title: str

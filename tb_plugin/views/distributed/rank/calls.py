@@ -20,8 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Collectives of a worker: one row per collective, sorted by start. Ties: longest first.
 
     -1 = unknown.
@@ -175,8 +174,7 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     return np.where(same, time[at], missing)
 
 
-@dataclass(frozen=True, eq=False)
-class Batched:
+class Batched(msgspec.Struct, frozen=True, eq=False):
     """Kernels in order. A kernel that runs several collectives is repeated once for each."""
 
     kernel: Int64

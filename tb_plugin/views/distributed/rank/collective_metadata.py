@@ -74,7 +74,7 @@ class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def columns(self) -> dict[str, Int64]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field: getattr(self, field) for field in self.__struct_fields__}
 
     def take(self, places: Int64) -> CollectiveMetadata:
         """Selects rows by index. For -1 the row is unknown."""

@@ -18,8 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Chains:
+class Chains(msgspec.Struct, frozen=True, eq=False):
     """Chains of host calls, sorted by top-level row.
 
     A chain is a top-level collective call with the collective calls nested in it.

@@ -117,8 +117,7 @@ def sum_by_key(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedJob:
+class ReportedJob(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Reported tables of all workers for the selected steps. The first column of each is ``worker``."""
 
     names: tuple[str, ...]

@@ -21,8 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Arrivals:
+class Arrivals(msgspec.Struct, frozen=True, eq=False):
     """Calls of collectives with at least two workers, sorted by collective and arrival.
 
     If the call of the last worker is missing, a synthetic call replaces it. ``last`` and all later columns have one

@@ -19,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).min // 2
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(msgspec.Struct, frozen=True, eq=False):
     """Starts and ends of calls, in lanes. A lane is one worker in one step, with index ``worker * steps + step``."""
 
     count: int
@@ -67,8 +66,7 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Collectives and messages that calls wait for.
 
     Collectives come first, then messages, then one dummy entry for calls with unknown partners.

@@ -23,8 +23,7 @@ COMMUNICATION = "communication"
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 
-@dataclass(frozen=True, eq=False)
-class Excess:
+class Excess(msgspec.Struct, frozen=True, eq=False):
     """Extra time that a straggler spends before the collectives at which other ranks wait for it."""
 
     ns: Mapping[str, int]

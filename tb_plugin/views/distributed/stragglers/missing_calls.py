@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import astuple
 
 from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
@@ -18,8 +17,7 @@ Bool = npt.NDArray[np.bool_]
 _LONGER_THAN_ANY = 10**14
 
 
-@dataclass(frozen=True, eq=False)
-class PairCalls:
+class PairCalls(msgspec.Struct, frozen=True, eq=False):
     """Unmatched calls in groups of two. The other worker lacks the call and presumably arrived last."""
 
     row: Int64
@@ -28,8 +26,7 @@ class PairCalls:
     wait_ns: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Lost:
+class Lost(msgspec.Struct, frozen=True, eq=False):
     """Missing calls: one row per call."""
 
     worker: Int64

@@ -57,8 +57,7 @@ CAUSES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Blame:
+class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Stragglers of the selected steps. If the recording has no steps, stragglers of the whole recording."""
 
     names: tuple[str, ...]

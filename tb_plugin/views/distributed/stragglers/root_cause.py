@@ -24,8 +24,7 @@ _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 _MIN_HOPS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Roots:
+class Roots(msgspec.Struct, frozen=True, eq=False):
     """Root cause of the wait in each call: a worker that is late although no other worker delayed it."""
 
     by: Int64

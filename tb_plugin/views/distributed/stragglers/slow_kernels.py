@@ -34,8 +34,7 @@ class KernelTimes(msgspec.Struct, frozen=True, eq=False):
     """Kernel names. The empty name combines all kernels that are not in this list."""
 
 
-@dataclass(frozen=True)
-class SlowKernel:
+class SlowKernel(msgspec.Struct, frozen=True):
     """A kernel that takes longer on one worker than on other workers, summed over the analyzed steps."""
 
     name: str
@@ -47,8 +46,7 @@ class SlowKernel:
     """Mean duration divided by the median of the other workers' means. NaN if they do not run the kernel."""
 
 
-@dataclass(frozen=True)
-class Uneven:
+class Uneven(msgspec.Struct, frozen=True):
     """Differences between the kernels of one worker and those of other workers."""
 
     how: str
