@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.clocks.offsets import Clocks
@@ -38,7 +39,7 @@ class Lateness(msgspec.Struct, frozen=True, eq=False):
     """
 
     def take(self, keep: Bool) -> Lateness:
-        return Lateness(*(values[keep] for values in vars(self).values()))
+        return Lateness(*(values[keep] for values in astuple(self)))
 
 
 class _Collectives(msgspec.Struct, frozen=True, eq=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
@@ -40,7 +41,7 @@ class Lost(msgspec.Struct, frozen=True, eq=False):
         return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
 
     def and_also(self, more: Lost) -> Lost:
-        columns = zip(vars(self).values(), vars(more).values(), strict=True)
+        columns = zip(astuple(self), astuple(more), strict=True)
         return Lost(*(np.concatenate(pair) for pair in columns))
 
 
