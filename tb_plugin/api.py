@@ -14,11 +14,11 @@ Names of columns and facts end in the unit: ``_ns`` for nanoseconds, ``_bytes`` 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
+
+import msgspec
 
 from tb_plugin.payloads import Metric, Scalar, Unit
 
@@ -41,8 +42,7 @@ _OF_EVENT = "dur_ns"
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """The unit in which a number or a column is displayed: ``value / factor``, followed by ``symbol``."""
 
     unit: Unit

@@ -8,10 +8,11 @@ same way as the built-in ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from tb_plugin.analysis.base import Analysis
 from tb_plugin.analysis.view_entry import model_name
@@ -35,8 +36,7 @@ class _Identified(Protocol):
 Item = TypeVar("Item", bound=_Identified)
 
 
-@dataclass(frozen=True)
-class Registry:
+class Registry(msgspec.Struct, frozen=True):
     readers: tuple[Reader[Any], ...]
     models: tuple[Model[Any, Any], ...]
     analyses: tuple[Analysis[Any], ...]

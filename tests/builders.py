@@ -13,9 +13,11 @@ import io
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
+
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.formats import READERS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.captures import captured_in
 from tb_plugin.model.trace.schema import MISSING
@@ -21,7 +21,7 @@ def with_other(table: TraceTable, recording: TraceTable, source: str = "capture.
     found = captured_in(recording)
 
     def own(part: Any, *texts: str) -> Any:
-        assert set(texts) <= {each.name for each in fields(part)}
+        assert set(texts) <= set(part.__struct_fields__)
         return replace(part, **{name: of[getattr(part, name)] for name in texts})
 
     scopes = own(found.scopes, "name", "shapes", "types", "stack")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.memory_flow.reader import MemoryFlowReader

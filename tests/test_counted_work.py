@@ -7,7 +7,6 @@ needs more has to say so here.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import gzip
 import sys
@@ -93,7 +92,7 @@ def table_of(events: int) -> TraceTable:
 
 def unasked(events: int) -> TraceTable:
     """The same table under another identity: what an analysis remembers of the first one is not counted."""
-    return dataclasses.replace(table_of(events))
+    return msgspec.structs.replace(table_of(events))
 
 
 STAGES: dict[str, Callable[[int], object]] = {

@@ -19,7 +19,9 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
-    (commands,) = (each for each in cli._parser()._actions if isinstance(each, argparse._SubParsersAction))
+    (commands,) = (
+        each for each in cli._parser(tuple(cli._COMMANDS))._actions if isinstance(each, argparse._SubParsersAction)
+    )
     for command in commands._choices_actions:
         parser = commands.choices[command.dest]
         rows = [_row(action) for action in parser._actions if not isinstance(action, argparse._HelpAction)]

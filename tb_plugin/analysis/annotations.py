@@ -7,8 +7,8 @@ events on the autograd threads that its thread waits for in ``backward()``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -42,8 +42,7 @@ MOST_PAIRS = 8_000_000
 _MAX_PATTERN_CHARS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Phases:
+class Phases(msgspec.Struct, frozen=True, eq=False):
     """Phases of a trace.
 
     ``labels`` contains the names of the phases. ``of`` maps each string id to a phase index (-1 = not an

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -93,8 +93,7 @@ class Tie(IntEnum):
     """
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardOperators:
+class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
     """Calls of backward operators, sorted by time. There is one call for each autograd node.
 
     The engine's ``evaluate_function`` call and the function call inside it count as one call.

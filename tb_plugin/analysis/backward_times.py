@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class BackwardTimes:
+class BackwardTimes(msgspec.Struct, frozen=True, eq=False):
     """Times of the selected backward operators in nanoseconds, excluding the times of nested backward operators."""
 
     at: Int64

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.table import TraceTable
@@ -36,8 +37,7 @@ Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
 
 
-@dataclass(frozen=True)
-class Traits:
+class Traits(msgspec.Struct, frozen=True):
     """How the page, the command line and the cache treat a view."""
 
     group: Group
@@ -60,7 +60,7 @@ class Traits:
     """Tables that a JSON report always contains, even if they are empty."""
     reported_tables: tuple[str, ...] = ()
     """Tables about workers. A report contains each of these tables if the profile has it."""
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """For views about workers: maps a key in the report of a worker to a column of the table ``workers``."""
     companion: str = ""
     """Id of a view for another kind of profile in the same run.
@@ -69,8 +69,7 @@ class Traits:
     """
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(msgspec.Struct, frozen=True):
     """Parameters of a request. ``extra`` contains the parameters that are specific to the view (see docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
@@ -111,8 +110,7 @@ class Params:
         return tuple(value for name, value in self.extra if name == key)
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A complete table. ``data`` has one column for each ``columns[i].metric.key``, and additional internal columns."""
 
     name: str
@@ -150,17 +148,16 @@ class ColumnTable(Table, frozen=True, kw_only=True):
     matching: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Numbers of one profile: key numbers, full tables and payloads.
 
     ``layout`` contains the names of payloads and frames in page order. The page shows the first rows of each frame.
     """
 
     coverage: CoverageInfo
-    facts: Mapping[str, Number] = field(default_factory=dict)
-    frames: Mapping[str, Frame] = field(default_factory=dict)
-    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    facts: Mapping[str, Number] = msgspec.field(default_factory=dict)
+    frames: Mapping[str, Frame] = msgspec.field(default_factory=dict)
+    payloads: Mapping[str, Payload] = msgspec.field(default_factory=dict)
     layout: Sequence[str] = ()
     worker: str = ""
     steps: tuple[str, ...] = ()
@@ -173,8 +170,7 @@ class Part:
         return replace(params, search="", where=()) if self.searched else params
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """Reason why a view does not apply to a profile, and the profiler option that enables the view."""
 
     why: str

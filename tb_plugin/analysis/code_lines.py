@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -23,8 +22,7 @@ Int32 = npt.NDArray[np.int32]
 _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 
-@dataclass(frozen=True, eq=False)
-class CodeLines:
+class CodeLines(msgspec.Struct, frozen=True, eq=False):
     """Python lines of a trace.
 
     ``of`` maps each row to an index into ``texts`` (-1 = unknown). The last entry of ``of`` is for row -1.
@@ -87,6 +85,8 @@ def _names_a_line(text: str) -> bool:
 
 
 def _is_outside(trace: TraceTable, text: str) -> bool:
+    from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+
     return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
 
 

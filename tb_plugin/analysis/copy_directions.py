@@ -23,13 +23,13 @@ class Direction(NamedTuple):
     words: str
     whither: str
     """Name for a stream on which all copies have this direction."""
-    pattern: re.Pattern[str]
+    pattern: str
     """Regex for names such as "Memcpy HtoD", "CopyHostToDevice", "(M2D)" and "host_to_device"."""
 
 
 def _direction(key: str, words: str, whither: str, source: str, target: str) -> Direction:
     pattern = rf"(?:^|[^a-z]|c(?:o)?py){source}_?(?:to|2)_?{target}(?:[^a-z]|$)"
-    return Direction(key, words, whither, re.compile(pattern, re.IGNORECASE))
+    return Direction(key, words, whither, pattern)
 
 
 DIRECTIONS = (
@@ -71,6 +71,8 @@ def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]
-        found[text] = next((i for i, each in enumerate(DIRECTIONS) if each.pattern.search(name)), MISSING)
+        found[text] = next(
+            (i for i, each in enumerate(DIRECTIONS) if re.search(each.pattern, name, re.IGNORECASE)), MISSING
+        )
     directions: Int64 = found[texts]
     return directions

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +22,7 @@ Bool = npt.NDArray[np.bool_]
 MOST_HERTZ = 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class Frequency:
+class Frequency(msgspec.Struct, frozen=True, eq=False):
     """Sampled core frequency: ``hertz[i]`` applies from ``start_ns[i]`` to ``end_ns[i]``.
 
     A sample applies until the next sample.

@@ -5,8 +5,7 @@ The ratios over steps are defined as in the old plugin (torch-tb-profiler).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,8 +26,7 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class DeviceTime:
+class DeviceTime(msgspec.Struct, frozen=True):
     """Times and event counts of one device, over the entire trace and all streams. Times are in nanoseconds.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
@@ -144,8 +142,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
     return f"{words.pop() if len(words) == 1 else 'Device'} busy"
 
 
-@dataclass(frozen=True)
-class DeviceRatios:
+class DeviceRatios(msgspec.Struct, frozen=True):
     """Ratios of one device, from 0 to 1.
 
     Their definitions are those of the old plugin. None if a ratio is not available.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +29,7 @@ MAX_USUAL_NS = 1_000_000
 MIN_SETUP_NS = 500_000_000
 
 
-@dataclass(frozen=True)
-class DriverCalls:
+class DriverCalls(msgspec.Struct, frozen=True):
     """Numbers and host times of top-level driver calls in the steps.
 
     ``steps_ns`` is the total duration of the steps.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,15 @@ from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.parallelism.roles import WORDS, roles_of
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.recomputation import Sign, recomputations
-from tb_plugin.analysis.runtime_calls import Callers, callers
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.recorder import KernelFacts
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Metric
+
+if TYPE_CHECKING:
+    from tb_plugin.analysis.runtime_calls import Callers
 
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
@@ -133,11 +135,15 @@ def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
 
 
 def _phase(trace: TraceTable, text: str) -> Bool:
+    from tb_plugin.analysis.runtime_calls import callers
+
     made_by = callers(trace)
     return _calls_by(trace, made_by, made_by.phase, trace.strings.array, text)
 
 
 def _frame(trace: TraceTable, text: str) -> Bool:
+    from tb_plugin.analysis.runtime_calls import callers
+
     made_by = callers(trace)
     return _calls_by(trace, made_by, made_by.frame, made_by.frames, text)
 

@@ -5,8 +5,7 @@ Nodes are represented by indices. The parent of a root is -1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -162,8 +161,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
     return rows, places_of(rows, len(parent))[parent[rows]]
 
 
-@dataclass(frozen=True, eq=False)
-class Spans:
+class Spans(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in nanoseconds with their tracks. Sorted by start, then longest first."""
 
     track: Int32

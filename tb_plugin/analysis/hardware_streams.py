@@ -5,8 +5,7 @@ Hardware streams may differ from the timeline's tracks, because the work of a gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class HardwareStreams:
+class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
     """Stream names by stream number.
 
     The first numbers are those of the tracks. Streams without a track have the numbers after them.

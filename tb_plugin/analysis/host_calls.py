@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class UnmatchedBackward:
+class UnmatchedBackward(msgspec.Struct, frozen=True):
     """Selected backward operators that belong to no call: no call encloses them or their forward operators."""
 
     operators: int
@@ -36,8 +34,7 @@ class UnmatchedBackward:
     host_ns: int
 
 
-@dataclass(frozen=True, eq=False)
-class HostCalls:
+class HostCalls(msgspec.Struct, frozen=True, eq=False):
     """Selected calls of modules or compiled code, sorted by time. Virtual calls of replayed work come last
     (``graphs/scope_calls.py``).
 
@@ -72,8 +69,7 @@ class HostCalls:
     unmatched: UnmatchedBackward
 
 
-@dataclass(frozen=True, eq=False)
-class Called:
+class Called(msgspec.Struct, frozen=True, eq=False):
     """Calls that a view shows: host rows, and scopes of graph captures. Calls of the same code have the same key."""
 
     row: Int64

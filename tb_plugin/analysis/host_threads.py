@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import cache
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +37,7 @@ _PYTHON_WAITS = {
 _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
 
 
+@cache
 def _waits() -> re.Pattern[str]:
     """Returns a regex for waiting functions, written as ``file(line): function``, as ``Class.function
     (file:line)``, or as the name of a C function.
@@ -55,8 +57,6 @@ def _waits() -> re.Pattern[str]:
     return re.compile("|".join(ways))
 
 
-# Calls that wait for another thread, a clock or input: locks, queues, sleep, sockets.
-WAITS = _waits()
 # Minimum wait share of an idle thread.
 MOSTLY = 0.95
 _WORK = (EventKind.OPERATOR, EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
@@ -65,8 +65,7 @@ _FRAMES_CHECKED = 8
 _MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """A host thread. Its ``key`` is unique."""
 
     number: int
@@ -97,7 +96,7 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
     count = int(frames.thread.max()) + 1
     chosen = select_rows(trace, *rows).rows[frames.row]
     own = np.where(chosen, frames.own_ns, 0)
-    waits = trace.strings.where(lambda text: WAITS.fullmatch(text) is not None)[trace.name[frames.row]]
+    waits = trace.strings.where(lambda text: _waits().fullmatch(text) is not None)[trace.name[frames.row]]
     host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
     wait = np.bincount(frames.thread[waits], weights=own[waits], minlength=count).astype(np.int64)
     works = np.zeros(count, np.bool_)

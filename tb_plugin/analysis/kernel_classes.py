@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -78,8 +78,7 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class KernelClasses:
+class KernelClasses(msgspec.Struct, frozen=True, eq=False):
     """Class of each kernel name in a trace, and the reason for this class.
 
     ``name`` contains string ids in ascending order.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.recorded_launches import Launches, recorded_launches, usual_latency_ns
 from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,8 +18,7 @@ NEUTRAL = "matrix units"
 _USE_WORDS = ("false", "true", "unknown")
 
 
-@dataclass(frozen=True)
-class MatrixTime:
+class MatrixTime(msgspec.Struct, frozen=True):
     """Total kernel time in nanoseconds, kernel time on matrix units, and time of kernels whose use of matrix units
     is unknown.
     """

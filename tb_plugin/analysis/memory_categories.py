@@ -7,9 +7,9 @@ which it is released.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,8 +55,7 @@ class When(IntEnum):
     CLEAR = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Lives:
+class Lives(msgspec.Struct, frozen=True, eq=False):
     """Lifetimes of memory blocks, one row per block.
 
     A forward pass starts with the first work of the model after any other stage.

@@ -37,7 +37,8 @@ class Metrics(Mapping[str, Metric]):
 
     def __init__(self, *groups: Mapping[str, Metric]) -> None:
         self._by_key: dict[str, Metric] = {}
-        for group in groups:
+        for each in groups:
+            group = each._by_key if isinstance(each, Metrics) else each
             twice = self._by_key.keys() & group.keys()
             if twice:
                 raise ValueError(f"Two definitions of one metric: {', '.join(sorted(twice))}.")

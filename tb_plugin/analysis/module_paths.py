@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,8 +22,7 @@ BETWEEN = " > "
 _MAX_PATH_CHARS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class ModulePaths:
+class ModulePaths(msgspec.Struct, frozen=True, eq=False):
     """Paths of modules, outermost module first. ``modules`` contains the innermost module of each path.
 
     ``of`` maps each trace row to a path index (-1 = none). The last entry is for row -1.

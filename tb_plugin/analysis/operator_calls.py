@@ -5,8 +5,7 @@ All operator tables are computed from these calls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +30,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Selected operator calls, sorted by time if their times are known. ``parent`` is the index of the enclosing
     call.
 
@@ -193,8 +191,7 @@ def is_call(trace: TraceTable) -> Bool:
     return calls
 
 
-@dataclass(frozen=True, eq=False)
-class CallNesting:
+class CallNesting(msgspec.Struct, frozen=True, eq=False):
     call: Int32
     """For each trace row, the row of the innermost call that encloses it.
 

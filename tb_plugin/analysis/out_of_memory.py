@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.device_memory.records import devices_of, name_in
 from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -40,8 +38,7 @@ METRICS = SHARED.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Failures:
+class Failures(msgspec.Struct, frozen=True, eq=False):
     """Failed memory requests, sorted by time. Sizes are in bytes; -1 = unknown."""
 
     row: Int64
@@ -88,11 +85,15 @@ def failures_of(trace: TraceTable) -> Failures:
         _recorded(trace, key, row) for key in (REQUESTED, ALLOCATED, RESERVED, DEVICE_TYPE, DEVICE_NUMBER)
     )
     is_host = kind == HOST_TYPE
+    if not len(row):
+        return Failures(row, requested, allocated, reserved, (), is_host)
+    from tb_plugin.analysis.device_memory.records import devices_of, name_in
+
     device = tuple(
         "" if each == MISSING else name_in(trace, each, MISSING if each == HOST_TYPE else at)
         for each, at in zip(kind.tolist(), number.tolist(), strict=True)
     )
-    for one in devices_of(trace) if len(row) else ():
+    for one in devices_of(trace):
         unknown = np.flatnonzero((allocated == MISSING) & np.array([name == one.name for name in device]))
         if one.has_totals and len(one.record):
             place = one.each_at(trace.start_ns[row[unknown]])

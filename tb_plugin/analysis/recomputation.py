@@ -5,9 +5,9 @@ The usual reason is activation checkpointing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -41,8 +41,7 @@ class Sign(IntEnum):
     """The recomputed operators are inside a backward operator and have sequence numbers that no backward pass uses."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recomputed:
+class Recomputed(msgspec.Struct, frozen=True, eq=False):
     """Recomputations, sorted by start: time ranges on threads, and the device work that was launched in these
     ranges.
 
@@ -220,8 +219,7 @@ def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
-@dataclass(frozen=True, eq=False)
-class CalledIn:
+class CalledIn(msgspec.Struct, frozen=True, eq=False):
     """For each recomputation, the outermost module that encloses its first operator (-1 = none)."""
 
     of: Int64

@@ -5,8 +5,7 @@ This module ignores unrecorded device work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ LONG_AGO = np.iinfo(np.int64).min
 STREAM_WAIT = "Stream Wait"
 
 
-@dataclass(frozen=True, eq=False)
-class Launches:
+class Launches(msgspec.Struct, frozen=True, eq=False):
     """Device work and its launches, sorted by row. Times are in nanoseconds."""
 
     row: Int64

@@ -7,8 +7,8 @@ the most memory on that rank. This time may differ between ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -143,8 +143,7 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
     }
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """States that are replicated on ``ranks`` ranks.
 
     ``alike`` contains the replicated bytes by state. ``total`` is the total size of these states on the largest

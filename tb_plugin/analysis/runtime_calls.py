@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,8 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class RuntimeCalls:
+class RuntimeCalls(msgspec.Struct, frozen=True, eq=False):
     """All runtime and driver calls of a trace, sorted by time."""
 
     row: Int64
@@ -37,8 +36,7 @@ class RuntimeCalls:
     """Bytes of the copies and memsets that each call launches (-1 = not recorded)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Callers:
+class Callers(msgspec.Struct, frozen=True, eq=False):
     """Callers of each runtime or driver call, other than operators."""
 
     row: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -23,8 +22,7 @@ Chosen = tuple[tuple[str, ...] | None, str, str]
 EVERYTHING: Chosen = (None, "", "")
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, eq=False):
     """A mask of the selected rows, and notes that tell the user what is included in the selection."""
 
     rows: Bool

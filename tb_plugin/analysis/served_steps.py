@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +28,7 @@ FAR, BEYOND = 8, 0.2
 FEWEST = 3
 
 
-@dataclass(frozen=True, eq=False)
-class ServedSteps:
+class ServedSteps(msgspec.Struct, frozen=True, eq=False):
     """Measurements of all steps in a trace. The steps are sorted by time."""
 
     row: Int64

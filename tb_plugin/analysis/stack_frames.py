@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.code_owner import ADDRESS, package_of
 from tb_plugin.lib.groupby import number_groups, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
@@ -35,8 +34,7 @@ _PYTHON_LINE = re.compile(r"\(\d+\)")
 _THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, frozen=True, eq=False):
     """All frames of a trace in all steps, sorted by time. Times are in nanoseconds."""
 
     row: Int64
@@ -46,8 +44,7 @@ class Frames:
     own_ns: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(msgspec.Struct, frozen=True, eq=False):
     """Frame labels: names from which object addresses are removed. The labels in ``REST`` come last."""
 
     of: Int32
@@ -55,8 +52,7 @@ class Labels:
     texts: pa.Array
 
 
-@dataclass(frozen=True, eq=False)
-class Starts:
+class Starts(msgspec.Struct, frozen=True, eq=False):
     """First calls of the threads that ``threading`` started, sorted by time, and the number of each started thread."""
 
     row: Int64
@@ -69,6 +65,8 @@ class Starts:
 @cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of each string in a trace."""
+    from tb_plugin.analysis.code_owner import ADDRESS
+
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -182,6 +180,8 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
     """
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
+    from tb_plugin.analysis.code_owner import package_of
+
     framework = np.append(
         trace.strings.where(lambda text: package_of(text)[1])[name] & (kind == EventKind.PYTHON), False
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +31,7 @@ _KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": Eve
 STEP = re.compile(r"ProfilerStep#")
 
 
-@dataclass(frozen=True, eq=False)
-class StepShares:
+class StepShares(msgspec.Struct, frozen=True, eq=False):
     """Time by category and step. The categories of each step add up to ``total``."""
 
     label: tuple[str, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -40,8 +40,7 @@ _KIND[EventKind.KERNEL] = 0
 _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 
-@dataclass(frozen=True)
-class TrackName:
+class TrackName(msgspec.Struct, frozen=True):
     title: str
     """Title that is unique among the threads of the trace, or among the streams of the device."""
     recorded: str

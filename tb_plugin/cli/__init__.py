@@ -13,13 +13,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
+from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 
 FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
 # Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
@@ -32,15 +33,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     If ``argv`` is None, may change the global state of the process.
     """
-    arguments = _parser().parse_args(argv)
+    arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
     if argv is None:
         leave_out_pandas()
+        create_arrow_functions_lazily()
         gc.disable()
     try:
         with warnings_on_stderr():
             command = importlib.import_module(f"tb_plugin.cli.{arguments.command}")
-            gc.enable()  # imported modules are never garbage
+            gc.freeze()  # imported modules are never garbage
+            gc.enable()
             return int(getattr(command, arguments.command)(arguments))
     except UserError as error:
         print_error(f"torch-trace: {error}")
@@ -66,7 +69,7 @@ def _end_in_order() -> None:
             signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(prog="torch-trace", description="Show where a PyTorch training run spends its time.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -238,3 +241,15 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return int(text)
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "report": ("print metrics and findings of profiles", _add_report),
+    "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
+    "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
+    "summarize": (
+        "compute rank summaries, so that the Distributed view opens without the traces",
+        _add_summarize,
+    ),
+    "doctor": ("list which files were found or skipped, and why", _add_doctor),
+}

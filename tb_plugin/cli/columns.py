@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
+
+import msgspec
 
 # Names are shortened in the middle, prose is wrapped, numbers are never shortened and are right-aligned.
 Kind = Literal["name", "number", "prose"]
@@ -25,16 +26,14 @@ _MIN_CELLS = {"name": 12, "prose": 24}
 _MIN_NAME_CELLS = 32
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True):
     """Title of a column, and the way its cells are shortened."""
 
     title: str
     kind: Kind = "name"
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(msgspec.Struct, frozen=True):
     """Lines of a table, starting with the heading, and the titles of dropped columns."""
 
     heading: list[str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -39,8 +38,7 @@ _SIDES = ("baseline", "experiment")
 _TEXT_LEVELS = 2
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """A loaded baseline and a loaded experiment."""
 
     workspace: Workspace

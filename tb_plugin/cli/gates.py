@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+
+import msgspec
 
 from tb_plugin.errors import BadRequest
 
@@ -19,8 +20,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A limit for the change of a fact. The gate fails above the limit (``>``) or below the limit (``<``)."""
 
     text: str
@@ -31,8 +31,7 @@ class Gate:
     relative: bool
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The result of a gate.
 
     For a relative gate, ``change`` is a fraction of the baseline. ``change`` is None if it does not fit a float.

@@ -6,14 +6,13 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
-from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import (
     capture_message,
     keep_failed_parts,
@@ -34,6 +33,9 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
 
+if TYPE_CHECKING:
+    from tb_plugin.cli.printer import Printer
+
 SCHEMA_VERSION = 3
 
 
@@ -46,6 +48,8 @@ def report(arguments: argparse.Namespace) -> int:
     try:
         if arguments.format == "json":
             return _report_json(workspace, entries, failed, arguments)
+        from tb_plugin.cli.printer import MarkdownPrinter, TextPrinter
+
         printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
         return _report_text(workspace, entries, failed, arguments, printer)
     finally:

@@ -24,11 +24,11 @@ from tb_plugin.payloads import View
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX, is_older
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.summaries import dask_cluster
+from tb_plugin.service.summaries import VIEW, dask_cluster
 from tb_plugin.service.summaries.compute import Outcome, RankJob, job_of
 from tb_plugin.service.summaries.dask_cluster import Scheduler
 from tb_plugin.service.summaries.engines import in_pool, in_this_process
-from tb_plugin.service.summaries.format import VIEW, place_of
+from tb_plugin.service.summaries.format import place_of
 from tb_plugin.service.workers.pool import InlineWorkers, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import open_store

@@ -15,7 +15,7 @@ from tb_plugin.devices.npu import NPU
 from tb_plugin.devices.peaks import peak_of
 from tb_plugin.devices.rocm import ROCM
 from tb_plugin.devices.xpu import XPU
-from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.hardware import GPU, DeviceInfo
 from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 
@@ -180,7 +180,7 @@ def describe(
         id=device_id,
         ordinal=ordinal,
         vendor=family.id if family else "",
-        word=family.word if family else DeviceInfo.word,
+        word=family.word if family else GPU,
         name=str(name) if name is not None else None,
         memory_bytes=_integer(properties, "totalGlobalMem"),
         sm_count=_integer(properties, "numSms", "maxComputeUnits"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import CallRole, EventKind
@@ -28,15 +29,14 @@ def no_backend(properties: Properties) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class DeviceFamily:
+class DeviceFamily(msgspec.Struct, frozen=True):
     """Names and regexes for the devices of one vendor. Regexes are case-sensitive and match any part of a name."""
 
     id: str
     word: str = "GPU"  # name of its devices; "Device" if there is no common one
-    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    categories: Mapping[str, EventKind] = msgspec.field(default_factory=dict)
     """Event kinds by lower-case category. Covers all profiler versions."""
-    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = field(default_factory=dict)
+    kinds_by_name: Mapping[str, tuple[tuple[str, EventKind], ...]] = msgspec.field(default_factory=dict)
     """Name regexes with event kinds, for categories that contain several event kinds."""
     lanes_by_stream: frozenset[str] = frozenset()
     """Categories of events that are shown on the stream in their arguments instead of on their thread."""
@@ -44,7 +44,7 @@ class DeviceFamily:
     """Regexes for communication kernels."""
     collective_operators: tuple[str, ...] = ()
     """Regexes for host operators and annotations that are collectives."""
-    calls: Mapping[CallRole, tuple[str, ...]] = field(default_factory=dict)
+    calls: Mapping[CallRole, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Regexes for runtime and driver calls, by role."""
     counter_units: tuple[tuple[str, str], ...] = ()
     """Regexes for hardware counters, with their units. The first matching regex applies."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -32,8 +32,7 @@ _CLASSES = {each.name.lower(): each for each in KernelClass}
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """Assigns a kernel class to all names that match a regex."""
 
     kernel_class: KernelClass

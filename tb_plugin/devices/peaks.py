@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(msgspec.Struct, frozen=True):
     """Peak rates of one device model, for computation without sparsity."""
 
     pattern: str  # searched in the device's name, any case; the first match wins

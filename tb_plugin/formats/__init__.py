@@ -7,15 +7,14 @@ only when a file is read.
 
 from __future__ import annotations
 
-import pkgutil
 from importlib import import_module
 
 from tb_plugin.formats.format_entry import FormatEntry
+from tb_plugin.lib.lazy import public_packages
 
 
 def _declared() -> list[FormatEntry]:
-    folders = [each.name for each in pkgutil.iter_modules(__path__) if each.ispkg and not each.name.startswith("_")]
-    return [entry for name in folders for entry in import_module(f"{__name__}.{name}").FORMATS]
+    return [entry for name in public_packages(__path__[0]) for entry in import_module(f"{__name__}.{name}").FORMATS]
 
 
 READERS: tuple[FormatEntry, ...] = tuple(sorted(_declared(), key=lambda entry: entry.order))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
+
+import msgspec
 
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.table import Window
@@ -32,8 +33,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class FileSize:
+class FileSize(msgspec.Struct, frozen=True):
     """File size as known before the read."""
 
     stored_bytes: int
@@ -57,8 +57,7 @@ class FileSize:
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
-@dataclass(frozen=True)
-class ListedFile:
+class ListedFile(msgspec.Struct, frozen=True):
     """A file in the log directory. ``path`` is relative to the log directory, with forward slashes."""
 
     path: str
@@ -67,8 +66,7 @@ class ListedFile:
     """Text made from size, modification time and etag. It changes whenever the content may have changed."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A possible profile.
 
     A candidate claims its files. If two candidates claim the same file, the stronger candidate wins.
@@ -109,8 +107,7 @@ class Candidate:
         return self.root or self.names[0]
 
 
-@dataclass(frozen=True)
-class JobInfo:
+class JobInfo(msgspec.Struct, frozen=True):
     """The distributed job of a profile.
 
     Files contain no job id, so these fields are compared to group profiles by job.
@@ -129,8 +126,7 @@ class JobInfo:
     first_step: int | None = None
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(msgspec.Struct, frozen=True):
     """Options of a read.
 
     ``chunk_bytes`` limits how much text is decoded at once; it does not change the result. ``window`` is the time
@@ -146,8 +142,7 @@ class ReadOptions:
     """Pattern for step annotations, set by the user (``TORCH_TRACE_STEPS``)."""
 
 
-@dataclass(frozen=True)
-class ReadState:
+class ReadState(msgspec.Struct, frozen=True):
     """Progress of a read.
 
     ``fraction`` is the share of stored bytes read (0 to 1). ``counts`` contains the number of decoded events by
@@ -158,7 +153,7 @@ class ReadState:
     fraction: float
     events: int
     counts: Mapping[str, int]
-    head: Mapping[str, Any] = field(default_factory=dict)
+    head: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 Progress = Callable[[ReadState], None]

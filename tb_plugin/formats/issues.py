@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tb_plugin.model.trace.report import Issue, Outcome
 
@@ -66,20 +67,18 @@ _SUMMARIES = {
 }
 
 
-@dataclass
-class _Entry:
+class _Entry(msgspec.Struct):
     outcome: Outcome
     text: str
     count: int = 0
     first_offset: int | None = None
-    examples: list[str] = field(default_factory=list)
+    examples: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass
-class IssueLog:
+class IssueLog(msgspec.Struct):
     """Collects problems during a read."""
 
-    entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+    entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
 
     def add(
         self, code: str, outcome: Outcome, offset: int | None = None, example: str = "", count: int = 1, text: str = ""

@@ -10,8 +10,9 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+import msgspec
 
 from tb_plugin.formats._chrome.sniffing import text_start
 
@@ -21,8 +22,7 @@ MAX_LISTED = 3  # if there are more files of one kind, only their folder and a c
 _CACHED_PATHS = 1 << 16
 
 
-@dataclass(frozen=True)
-class Foreign:
+class Foreign(msgspec.Struct, frozen=True):
     """A type of file that is not a supported profile."""
 
     text: str

@@ -6,8 +6,7 @@ order. Functions whose name ends in ``_by`` take the group of each row and the n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -28,8 +27,7 @@ _SMALL = 2**15
 _DENSE_RANGE_FACTOR = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(msgspec.Struct, frozen=True, eq=False):
     """A grouping of rows.
 
     ``of`` is the group index of each row. ``first`` is the first row of each group.

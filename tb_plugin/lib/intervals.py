@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,8 +12,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranges:
+class Ranges(msgspec.Struct, frozen=True, eq=False):
     """Sorted, disjoint, non-empty intervals. Adjacent intervals are merged."""
 
     start: Int64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -16,3 +17,15 @@ def load_class(name: str) -> type[Any]:
     module, _, attribute = name.partition(":")
     found: type[Any] = getattr(import_module(module), attribute)
     return found
+
+
+def public_modules(folder: str) -> list[str]:
+    """Returns the names of the modules in a folder, sorted."""
+    files = (each.stem for each in Path(folder).glob("*.py"))
+    return sorted(name for name in files if not name.startswith("_"))
+
+
+def public_packages(folder: str) -> list[str]:
+    """Returns the names of the packages in a folder, sorted. Faster than ``pkgutil``, which lists each of them."""
+    packages = (each.parent.name for each in Path(folder).glob("*/__init__.py"))
+    return sorted(name for name in packages if not name.startswith("_"))

@@ -32,6 +32,13 @@ _OWN_PARTS_ATTRIBUTE = "_remembered_own"
 _OBJECT_BYTES = 100
 # Number of objects measured in a long list.
 _SAMPLED_OBJECTS = 32
+# A union of types would be created anew in each call.
+_ARROW = (pa.Table, pa.ChunkedArray, pa.Array)
+_NUMBER = (int, float, type(None))
+_NUMBERS = frozenset({int, float, bool, type(None)})
+_TEXT = (str, bytes)
+_DICT = (dict, MappingProxyType)
+_LIST = (tuple, list, set, frozenset)
 # Identity of the owner, and the key.
 _Slot = tuple[int, Hashable]
 
@@ -154,20 +161,28 @@ def _own(owner: object) -> frozenset[int]:
         return frozenset()
     held = vars(owner)
     seen = held.get(_OWN_PARTS_ATTRIBUTE)
-    if seen is not None and seen[0] == len(held) and all(len(vars(part)) == count for part, count in seen[1]):
+    if seen is not None and seen[0] == len(held) and all(_added(part) == count for part, count in seen[1]):
         known: frozenset[int] = seen[2]
         return known
-    parts = [part for part in list(held.values()) if is_dataclass(part) and not isinstance(part, type)]
-    named = [
-        part for each in list(held.values()) if isinstance(each, dict | MappingProxyType) for part in each.values()
-    ]
-    every = [one for each in (held, *map(vars, parts)) for one in list(each.values())]
-    every += [one for part in named if is_dataclass(part) for one in list(vars(part).values())]
+    values = _values(owner)
+    parts = [part for part in values if _names(part) is not None]
+    named = [part for each in values if isinstance(each, _DICT) for part in each.values()]
+    every = [*values, *(one for part in (*parts, *named) for one in _values(part))]
     arrays = [id(_root(one)) for one in every if isinstance(one, np.ndarray)]
     tables = [address for one in every if isinstance(one, pa.Table) for address, _ in _buffers(one)]
     known = frozenset({id(owner), *map(id, parts), *arrays, *tables})
-    held[_OWN_PARTS_ATTRIBUTE] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
+    held[_OWN_PARTS_ATTRIBUTE] = (len(held) + (seen is None), [(part, _added(part)) for part in parts], known)
     return known
+
+
+def _values(record: object) -> list[Any]:
+    held = getattr(record, "__dict__", {})
+    names = _names(record) or ()
+    return [*(getattr(record, name) for name in names if name not in held), *list(held.values())]
+
+
+def _added(record: object) -> int:
+    return len(getattr(record, "__dict__", ()))
 
 
 def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
@@ -179,21 +194,27 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
     if isinstance(value, np.ndarray):
         found[who] = int(value.nbytes) + _OBJECT_BYTES
         return found[who]
-    if isinstance(value, pa.Table | pa.ChunkedArray | pa.Array):
+    if isinstance(value, _ARROW):
         # Tables may share columns, and some are memory-mapped, so buffers are measured.
         fresh = {address: size for address, size in _buffers(value) if address not in found and address not in own}
         found.update(fresh)
         found[who] = _OBJECT_BYTES
         return _OBJECT_BYTES + sum(fresh.values())
     found[who] = _OBJECT_BYTES
-    if isinstance(value, int | float | None):
+    if isinstance(value, _NUMBER):
         return _OBJECT_BYTES
-    if isinstance(value, str | bytes):
+    if isinstance(value, _TEXT):
         found[-who] = len(value)
         return _OBJECT_BYTES + len(value)
     parts = list(_parts(value))
     measured = parts[:_SAMPLED_OBJECTS] if len(parts) > 4 * _SAMPLED_OBJECTS else parts
-    size = sum(_walk(part, own, found) for part in measured)
+    size = 0
+    for part in measured:
+        if type(part) not in _NUMBERS:
+            size += _walk(part, own, found)
+        elif (number := id(part)) not in found and number not in own:
+            found[number] = _OBJECT_BYTES
+            size += _OBJECT_BYTES
     if len(measured) < len(parts):
         found[-who] = size * (len(parts) - len(measured)) // len(measured)
         size += found[-who]
@@ -201,15 +222,14 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 
 def _parts(value: object) -> Iterator[object]:
-    kind: Any = type(value)
     # Checked last, because isinstance(Mapping) is slow for new classes.
-    if isinstance(value, dict | MappingProxyType):
+    if isinstance(value, _DICT):
         for key, item in value.items():
             yield key
             yield item
-    elif isinstance(value, tuple | list | set | frozenset):
+    elif isinstance(value, _LIST):
         yield from value
-    elif (names := _field_names(kind)) is not None:
+    elif (names := _names(value)) is not None:
         yield from (getattr(value, name) for name in names)
     elif isinstance(value, Mapping):
         for key, item in value.items():
@@ -217,6 +237,11 @@ def _parts(value: object) -> Iterator[object]:
             yield item
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
         yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN_PARTS_ATTRIBUTE))
+
+
+def _names(record: object) -> tuple[str, ...] | None:
+    kind: Any = type(record)
+    return _field_names(kind)
 
 
 @cache

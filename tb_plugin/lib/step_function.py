@@ -5,8 +5,7 @@ Times are integer nanoseconds. A value is valid until the next time; NaN means u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +15,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(msgspec.Struct, frozen=True, eq=False):
     """A step function: ``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``.
 
     The last value has no end. ``before`` is the value before the first time. Times are sorted. If a time occurs
@@ -29,8 +27,7 @@ class Curve:
     before: float = np.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Bins:
+class Bins(msgspec.Struct, frozen=True, eq=False):
     """Mean, minimum and maximum of a curve in each bin.
 
     Times with unknown value are ignored. All three are NaN if the value is unknown in the whole bin.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +27,7 @@ CATEGORIES = (
 BEFORE = -1
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """Kinds of memory changes, with the same numbers as in PyTorch.
 
     ``LEVEL`` means that a file reports memory levels instead of changes.
@@ -42,8 +40,7 @@ class Action:
     DESTROY = 4
 
 
-@dataclass(frozen=True, eq=False)
-class RawCategoryMemory:
+class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     """Memory changes in file order, as returned by a reader. ``bytes`` is negative for a decrease."""
 
     time_ns: Int64
@@ -57,8 +54,7 @@ class RawCategoryMemory:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class CategoryMemory:
+class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Memory changes, sorted by time. ``before`` contains the memory that was allocated before the recording."""
 
     origin_ns: int

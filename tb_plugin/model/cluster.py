@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.model.trace.job_tables import job_table
 from tb_plugin.model.trace.report import ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True, eq=False):
     """Tables that a profiler reports about the ranks of a job.
 
     A table that the profiler does not report is not in ``tables``.

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import FieldInfo, fields, replace
 
 from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import cache_file_errors, one_list, read_columns, write_columns
+from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.model.trace.strings import StringTable
 
@@ -63,13 +64,12 @@ def _as_value_error() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-@dataclass
-class _Split:
+class _Split(msgspec.Struct):
     """Splits a model into columns and a JSON header."""
 
     profiler: Lookup
-    columns: dict[str, pa.Array] = field(default_factory=dict)
-    parts: dict[str, list[Any]] = field(default_factory=dict)
+    columns: dict[str, pa.Array] = msgspec.field(default_factory=dict)
+    parts: dict[str, list[Any]] = msgspec.field(default_factory=dict)
     """Arrays that are elements of tuples, grouped into columns.
 
     The arrays of a column are concatenated, because one column per array would need more space than the values
@@ -81,9 +81,9 @@ class _Split:
             return self._profiler(value)
         if not _has_columns(hint):
             return msgspec.to_builtins(value, enc_hook=_plain)
-        if _is_dataclass(hint):
-            present = [(f, each) for f, each in _fields(hint) if not _is_default(f, getattr(value, f.name))]
-            split = {f.name: self.value(each, getattr(value, f.name), _below(path, f.name)) for f, each in present}
+        if _is_struct(hint):
+            present = [f for f in _fields(hint) if not _is_default(f, getattr(value, f.name))]
+            split = {f.name: self.value(f.type, getattr(value, f.name), _below(path, f.name)) for f in present}
             return {name: header for name, header in split.items() if header is not None}
         kind, inner = get_origin(hint), get_args(hint)
         if kind is tuple:
@@ -106,21 +106,20 @@ class _Split:
         base = self.profiler(value.id)
         named = "" if base is None else value.id
         differing = {
-            f.name: msgspec.to_builtins(getattr(value, f.name), enc_hook=_plain)
-            for f in fields(Recorder)
-            if getattr(value, f.name) != getattr(base or UNKNOWN_RECORDER, f.name)
+            f: msgspec.to_builtins(getattr(value, f), enc_hook=_plain)
+            for f in Recorder.__struct_fields__
+            if getattr(value, f) != getattr(base or UNKNOWN_RECORDER, f)
         }
         return {"of": named, **differing}
 
 
-@dataclass
-class _Join:
+class _Join(msgspec.Struct):
     """Rebuilds a model from its columns and its header."""
 
     table: pa.Table
     profiler: Lookup
     names: frozenset[str] = frozenset()
-    parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    parts: dict[str, tuple[Any, int]] = msgspec.field(default_factory=dict)
     """Concatenated arrays. Each is stored together with the position of the next value to read."""
 
     def __post_init__(self) -> None:
@@ -131,12 +130,12 @@ class _Join:
             return self._profiler(**header)
         if not _has_columns(hint):
             return msgspec.convert(header, hint)
-        if _is_dataclass(hint):
+        if _is_struct(hint):
             given = {}
-            for f, each in _fields(hint):
+            for f in _fields(hint):
                 below = _below(path, f.name)
-                if f.name in header or below in self.names or f.default is f.default_factory is MISSING:
-                    given[f.name] = self.value(each, header.get(f.name), below)
+                if f.name in header or below in self.names or f.required:
+                    given[f.name] = self.value(f.type, header.get(f.name), below)
             return hint(**given)
         kind, inner = get_origin(hint), get_args(hint)
         if kind is tuple:
@@ -169,7 +168,7 @@ class _Join:
             raise LookupError(of)
         if not differing:
             return base
-        hints = {f.name: hint for f, hint in _fields(Recorder)}
+        hints = {f.name: f.type for f in _fields(Recorder)}
         return replace(base, **{name: msgspec.convert(value, hints[name]) for name, value in differing.items()})
 
 
@@ -187,27 +186,27 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _is_default(f: Field[Any], value: Any) -> bool:
-    if f.default_factory is MISSING or not isinstance(value, np.ndarray) or len(value):
+def _is_default(f: FieldInfo, value: Any) -> bool:
+    if f.default_factory is msgspec.NODEFAULT or not isinstance(value, np.ndarray) or len(value):
         return False
     default = f.default_factory()
     return len(default) == 0 and default.dtype == value.dtype
 
 
-def _is_dataclass(hint: Any) -> bool:
-    return is_dataclass(hint)
+def _is_struct(hint: Any) -> TypeGuard[type[msgspec.Struct]]:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
 @lru_cache(maxsize=64)
-def _fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
-    hints = get_type_hints(kind)
-    return tuple((f, hints[f.name]) for f in fields(kind) if f.metadata.get("cached", True))
+def _fields(kind: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
+    # What other recordings say is never stored with a trace.
+    return tuple(f for f in fields(kind) if f.type is not Captured)
 
 
 @lru_cache(maxsize=256)
 def _has_columns(hint: Any) -> bool:
     if hint in (pa.Array, pa.Table, StringTable, Recorder) or get_origin(hint) is np.ndarray:
         return True
-    if _is_dataclass(hint):
-        return any(_has_columns(each) for _, each in _fields(hint))
+    if _is_struct(hint):
+        return any(_has_columns(f.type) for f in _fields(hint))
     return get_origin(hint) in (tuple, Mapping) and any(_has_columns(each) for each in get_args(hint))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.model.trace.report import ReadReport
@@ -39,8 +38,7 @@ TENSORS = pa.schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ExecutionTrace:
+class ExecutionTrace(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Nodes sorted by start, and their input and output tensors."""
 
     nodes: pa.Table

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,8 +38,7 @@ SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A process group as recorded by one rank. ``ranks`` is empty if the ranks are unknown."""
 
     name: str
@@ -48,8 +46,7 @@ class Group:
     ranks: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 =
     none.
     """
@@ -60,8 +57,7 @@ class Status:
     completed: int
 
 
-@dataclass(frozen=True, eq=False)
-class RawFlight:
+class RawFlight(msgspec.Struct, frozen=True, eq=False):
     """Flight recorder data in file order, as returned by a reader."""
 
     records: pa.Table
@@ -74,8 +70,7 @@ class RawFlight:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class Flight:
+class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Flight recorder data. The calls are sorted by record number and have additional computed columns."""
 
     records: pa.Table

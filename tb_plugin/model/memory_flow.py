@@ -5,8 +5,7 @@ Two tensors may share memory, for example a view and its base.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +28,7 @@ GAP_SHARE = 64
 MOST_PIECES = 8_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class RawMemoryFlow:
+class RawMemoryFlow(msgspec.Struct, frozen=True, eq=False):
     """Tensors in file order, as returned by a reader."""
 
     address: Int64
@@ -49,8 +47,7 @@ class RawMemoryFlow:
     report: ReadReport
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryFlow:
+class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Tensors sorted by creation time, and the address ranges that contain these tensors."""
 
     address: Int64
@@ -97,8 +94,7 @@ class MemoryFlow:
         return np.flatnonzero(self.end_ns[:began] > time_ns)
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(msgspec.Struct, frozen=True, eq=False):
     """Memory use over time. Each value is valid from its time until the time of the next value."""
 
     time_ns: Int64

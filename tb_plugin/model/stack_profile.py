@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,8 +24,7 @@ Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
 MAX_DEPTH = 10_000
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Nodes of the merged stacks of each thread, parents first. ``own`` does not include the values of child nodes."""
 
     label: Int32
@@ -35,8 +34,7 @@ class Places:
     own: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class StackProfile:
+class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Merged stacks, with a value per node and the unit of the values."""
 
     names: pa.Array

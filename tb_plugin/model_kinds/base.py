@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
 
 from tb_plugin.model import codec
 from tb_plugin.model.trace.report import ReadReport
@@ -22,8 +23,7 @@ Raw = TypeVar("Raw")
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(msgspec.Struct, frozen=True):
     """Summary of a loaded profile. It is available without opening the profile again."""
 
     report: ReadReport
@@ -107,11 +107,10 @@ class Reported(Protocol):
 Filed = TypeVar("Filed", bound=Reported)
 
 
-@dataclass(eq=False)
-class FileModel(Generic[Raw, Filed]):
+class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
     """Base class of models that are stored as one file.
 
-    Such a model is a frozen dataclass of arrays and has no steps.
+    Such a model is a frozen Struct of arrays and has no steps.
     """
 
     id: str

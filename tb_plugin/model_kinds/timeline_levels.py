@@ -7,7 +7,6 @@ columns (as in ``model/codec.py``), followed by a checksum.
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tb_plugin.storage.cache import put_atomically
 from tb_plugin.storage.checksum import append_checksum, has_valid_checksum
 
 VERSION = 1
-_ITEMS = [field.name for field in fields(Items)]
+_ITEMS = Items.__struct_fields__
 _AGAIN = "It will be computed again: repeat the request."
 
 

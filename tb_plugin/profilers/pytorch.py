@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.recorder import (
     NO_ADVICE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.recorder import NO_ADVICE, Advice, KernelFacts, ThreadRole
 from tb_plugin.profilers.pytorch import PYTORCH

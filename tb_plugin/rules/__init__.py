@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
+
+from tb_plugin.lib.lazy import public_modules
 
 if TYPE_CHECKING:
     from tb_plugin.rules._base import Rule
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 @cache
 def rule_ids() -> tuple[str, ...]:
     """Returns the ids of all rules in alphabetical order. Does not import the rules."""
-    return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")))
+    return tuple(public_modules(__path__[0]))
 
 
 @cache

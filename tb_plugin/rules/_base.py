@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Final, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,7 +19,6 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, launching_threads
 from tb_plugin.analysis.recorded_share import is_sampled
@@ -49,14 +48,13 @@ def percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A trace and the steps to check, with measurements that several rules use."""
 
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
-    _of: dict[tuple[EventKind, ...], Int64] = field(default_factory=dict, init=False, repr=False)
+    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
 
     @cached_property
     def steps(self) -> Steps:
@@ -140,9 +138,11 @@ class Scene:
         This is the mean over all devices; empty if there are no devices.
         """
         steps, devices = self.steps, device_busy(self.trace)
-        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
-        if not found or not len(steps.label):
+        if not devices or not len(steps.label):
             return {}
+        from tb_plugin.analysis.idle.account import idle_account
+
+        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
         return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
     def idle_for(self, *causes: Cause) -> Float64:
@@ -159,6 +159,8 @@ class Scene:
         The work after the longest idle time comes first.
         """
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        from tb_plugin.analysis.idle.account import idle_account
+
         for device in device_busy(self.trace):
             account = idle_account(self.trace, device)
             mine = np.isin(account.cause, causes)
@@ -175,6 +177,8 @@ class Scene:
         if not len(ranges):
             return ranges
         start, end = [ranges.start], [ranges.end]
+        from tb_plugin.analysis.idle.account import idle_account
+
         for device in device_busy(self.trace):
             gaps = idle_account(self.trace, device).gaps
             at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
@@ -324,8 +328,7 @@ NO_SAVING: Final = NoSaving.NO_SAVING
 """Value of ``saving`` for a finding whose saving cannot be computed from the trace."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, eq=False):
     """Lower and upper bound of the time that a fix saves."""
 
     least: Change
@@ -337,13 +340,12 @@ class Bounds:
         return cls(change, change)
 
 
-@dataclass(frozen=True, eq=False)
-class Detection:
+class Detection(msgspec.Struct, frozen=True, eq=False):
     """Problem detected by a rule. Raises TypeError unless ``saving`` is ``Bounds`` or ``NO_SAVING``."""
 
     notice: Notice
     saving: Bounds | NoSaving
-    events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    events: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Rows of the events that show the problem, most important first."""
     takes_ns: int | None = None
     """Time that the problem takes in all steps, in nanoseconds. The saving cannot be larger. None = no limit."""
@@ -354,8 +356,7 @@ class Detection:
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, eq=False):
     """A rule, with its texts for findings and for docs/reference/rules.md.
 
     Texts are Markdown sentences. ``needs`` and ``notes`` may be empty.

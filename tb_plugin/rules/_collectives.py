@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +28,7 @@ _LEAST_SHARE = 0.01
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 
 
-@dataclass(frozen=True, eq=False)
-class Collectives:
+class Collectives(msgspec.Struct, frozen=True, eq=False):
     """Collectives that start in the steps, sorted by start time; times in nanoseconds."""
 
     row: Int64
@@ -60,7 +58,7 @@ class Collectives:
     """Total compute time before the step's backward pass ends, in nanoseconds. Valid only if ``is_gradient``."""
 
     def of(self, rows: Bool | Int64) -> Collectives:
-        return Collectives(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Collectives(*(getattr(self, field)[rows] for field in self.__struct_fields__))
 
 
 @cached_by_argument

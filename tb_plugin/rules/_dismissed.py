@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.metrics import Metrics, define
@@ -14,8 +14,7 @@ METRICS = Metrics(
 )
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """Ids of rules to skip. The ids in ``ignored`` come from the log directory; some of them may be unknown."""
 
     dismissed: tuple[str, ...] = ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -58,8 +58,7 @@ class For(IntEnum):
     """The data loader, the driver or the profiler waits."""
 
 
-@dataclass(frozen=True, eq=False)
-class HostWaits:
+class HostWaits(msgspec.Struct, frozen=True, eq=False):
     """Calls in which the host waits, and the reason for each wait. Sorted by row."""
 
     row: Int64
@@ -204,8 +203,7 @@ def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
     return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
 
 
-@dataclass(frozen=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Calls that wait for the same reason in at least half of the selected steps."""
 
     row: Int64

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.host_activity import Host
 from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEPS, define
@@ -34,8 +31,7 @@ PIECES = 200
 """Number of idle periods, longest first, for which the host activity is collected."""
 
 
-@dataclass(frozen=True)
-class LargestCause:
+class LargestCause(msgspec.Struct, frozen=True):
     """The largest cause of idle time, with a sentence, metrics and a link for the finding."""
 
     text: str
@@ -54,6 +50,8 @@ def window_words(s: Scene) -> str:
 def largest_cause(s: Scene, device: str) -> LargestCause:
     """Returns the idle cause to which most of a device's idle time is attributed."""
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
+    from tb_plugin.analysis.idle.account import idle_account
+
     time = idle_account(s.trace, place).by_cause(s.steps.start_ns, s.steps.end_ns)
     totals = {cause: int(each.sum()) for cause, each in time.items()}
     cause = max(totals, key=lambda each: totals[each])
@@ -80,12 +78,16 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     """Returns the host event, operator and Python line that take the most time during the longest idle periods with
     this cause.
     """
+    from tb_plugin.analysis.idle.account import idle_account
+
     trace, account = s.trace, idle_account(s.trace, device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)
     mine = np.flatnonzero((account.cause == cause) & (length > 0))
     mine = mine[np.lexsort((account.start_ns[mine], -length[mine]))[:PIECES]]
     begin, end = account.start_ns[mine], account.end_ns[mine]
+    from tb_plugin.analysis.idle.host_activity import Host
+
     name, time, row = Host(trace, union(begin, end)).did_before(account.gaps.next[account.gap[mine]], begin, end)
     if not (name != MISSING).any():
         return {}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
@@ -61,8 +59,7 @@ _OTHERS = tuple(cause for cause in HOST if cause < Cause.GRAPH)
 """Idle causes on the host that other rules cover."""
 
 
-@dataclass(frozen=True, eq=False)
-class Starving:
+class Starving(msgspec.Struct, frozen=True, eq=False):
     """Launches in the steps for which a device waits."""
 
     call: Int64
@@ -77,6 +74,8 @@ class Starving:
 
 def launches_of(s: Scene) -> Int64:
     """Returns the rows of the calls that launch the steps' device work; each row occurs once."""
+    from tb_plugin.analysis.launch_phases import launch_phases
+
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])
 
@@ -89,6 +88,8 @@ def launch_wait_ns(s: Scene) -> Float64:
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
+    from tb_plugin.analysis.idle.account import idle_account
+
     for device in device_busy(s.trace):
         account = idle_account(s.trace, device)
         mine = np.isin(account.cause, LAUNCHING)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -37,8 +37,7 @@ Large products reach at least half of the peak rate, but some shapes are slower.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Products:
+class Products(msgspec.Struct, frozen=True, eq=False):
     """Kernels of operators that could use matrix units. 0 = unknown."""
 
     row: Int64

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
@@ -44,8 +43,7 @@ NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, eq=False):
     """A finding with the rows of its most important events, most important first."""
 
     rule: Rule
@@ -61,8 +59,7 @@ class Finding:
     table: Frame | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(msgspec.Struct, frozen=True, eq=False):
     """Findings of the selected steps, largest saving first, and the saving of all fixes together per step."""
 
     all: tuple[Finding, ...]
@@ -134,7 +131,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
     limit = verdict.limit if verdict is not None else None
     found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
-        verdict = dataclasses.replace(verdict, limit=Limit.NOTHING)
+        verdict = msgspec.structs.replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
     looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
     return Findings(
@@ -210,7 +207,7 @@ def _repeated(scene: Scene, change: Change) -> Change:
     """Returns the change, excluding host time for work that occurs once per run, such as code loading."""
     if not len(change.host) or not len(scene.once):
         return change
-    return dataclasses.replace(change, host=subtract(change.host, scene.once))
+    return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -69,8 +69,7 @@ def arguments(trace: TraceTable) -> Arguments:
     return Arguments(place, np.append(trace.operators.shapes, MISSING), np.append(trace.operators.types, MISSING))
 
 
-@dataclass(frozen=True, eq=False)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True, eq=False):
     """Recorded arguments of operators.
 
     ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry of ``place`` is for row
@@ -92,8 +91,7 @@ class Arguments:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Extents:
+class Extents(msgspec.Struct, frozen=True, eq=False):
     """For each operator, the number of elements of its largest input, and the number of inputs that have this size.
     0 = unknown.
     """

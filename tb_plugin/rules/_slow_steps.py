@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,10 +12,8 @@ import pyarrow as pa
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEP, STEPS, define
 from tb_plugin.analysis.simulate import Change
@@ -109,8 +107,7 @@ def step_lengths(s: Scene) -> Int64:
     return host if not busy and np.median(host[1:]) >= HOST_BOUND * np.median(dur[1:]) else dur
 
 
-@dataclass(frozen=True, eq=False)
-class Usual:
+class Usual(msgspec.Struct, frozen=True, eq=False):
     """Median and deviation of the steps that are not slow, and the range of durations that are not slow."""
 
     median: int
@@ -143,8 +140,7 @@ def slow_step_changes(dur: Int64, slow: Int64, usual: Usual) -> tuple[Change, Ch
     return Change(step=slow, step_ns=least), Change(step=np.append(slow, after), step_ns=np.append(most, late))
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A category or an idle cause, with its time in each step."""
 
     title: str
@@ -153,8 +149,7 @@ class Part:
     category: str = ""
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """Texts of a rule about slow steps."""
 
     text: str
@@ -229,6 +224,8 @@ def _parts(s: Scene) -> list[Part]:
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
         return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
+    from tb_plugin.analysis.idle.account import idle_account
+
     idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
     return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
 
@@ -270,6 +267,8 @@ def _host_by_line(s: Scene) -> Times:
     trace, steps, lines = s.trace, s.steps, code_lines(s.trace)
     bounds = np.concatenate((steps.host_start_ns, steps.host_end_ns))
     rows, pieces, when = [], [], []
+    from tb_plugin.analysis.idle.host_activity import host_of
+
     for thread in s.threads:
         times, doing = host_of(trace).doing(thread)
         begin = distinct_values(times, bounds)[:-1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +24,7 @@ Example: copy_, clone, contiguous and reshape.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Streams:
+class Streams(msgspec.Struct, frozen=True, eq=False):
     """Device work, sorted by stream and time. Copies have the class OTHER."""
 
     row: Int64
@@ -50,8 +48,7 @@ def streams(trace: TraceTable) -> Streams:
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)
 
 
-@dataclass(frozen=True, eq=False)
-class Updates:
+class Updates(msgspec.Struct, frozen=True, eq=False):
     """Rows of optimizer steps on the host, and rows of the device work that these steps launch."""
 
     row: Int64

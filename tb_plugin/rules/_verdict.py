@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
@@ -53,8 +53,7 @@ _ONCE: Mapping[Limit, Cause] = MappingProxyType(
 _NAMED_BY: Mapping[Limit, tuple[str, ...]] = MappingProxyType({Limit.INITIALISATION: ("runtime",)})
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, eq=False):
     """The limit of a program, and times summed over all steps."""
 
     limit: Limit

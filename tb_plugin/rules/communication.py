@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as changed
-
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from tb_plugin.analysis.advice import is_inference
 from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.compiled.graph_breaks import breaks_of, cost_ranges, place_of
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
@@ -36,14 +35,20 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
+    from tb_plugin.analysis.compiled.graph_breaks import breaks_of
+
     broken, regions = breaks_of(s.trace), regions_of(s.trace)
     mine = np.flatnonzero((s.rows & s.on_threads)[regions.row[broken.call]])
     if not len(mine):
         return None
     call = broken.call[mine]
+    from tb_plugin.analysis.compiled.graph_breaks import cost_ranges
+
     cost = subtract(intersect(cost_ranges(s.trace, call), s.host), s.profiler_waits)
     breaks, of, count = np.unique(broken.function[mine], return_inverse=True, return_counts=True)
     most = call[of.ravel() == int(count.argmax())]
+    from tb_plugin.analysis.compiled.graph_breaks import place_of
+
     line = place_of(s.trace, int(regions.code[most[0]]))
     figures = [
         METRICS.figure("breaks", len(breaks)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.core_frequency import core_frequency
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
@@ -65,6 +64,8 @@ def _look(s: Scene) -> Detection | None:
     kernels = s.kernels[~trace.is_collective[s.kernels]]
     start, end, device = trace.start_ns[kernels], trace.ends(kernels), trace.device[kernels]
     less, busy, slow, lowest, normal = np.zeros(len(kernels), np.int64), 0, 0, np.inf, 0.0
+    from tb_plugin.analysis.core_frequency import core_frequency
+
     for each in np.unique(device[device >= 0]).tolist():
         mine = device == each
         work = union(start[mine], end[mine])

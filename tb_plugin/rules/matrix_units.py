@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import replayed_operators
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import FULL_TRACE, define
 from tb_plugin.analysis.severity import severity_of
@@ -79,8 +77,7 @@ def _lower_precision(s: Scene) -> str:
     return " ".join(filter(None, (s.todo(RULE, case) for case in cases)))
 
 
-@dataclass(frozen=True)
-class MatrixEligible:
+class MatrixEligible(msgspec.Struct, frozen=True):
     """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators.
 
     Both shares are 0 if there are no kernels.
@@ -103,6 +100,8 @@ def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
     owner = position[trace.operator[kernels]]
     above = position[trace.operator[operators]]
+    from tb_plugin.analysis.graphs.scope_calls import replayed_operators
+
     replayed = replayed_operators(trace, kernels, operators, above, owner)
     parent = replayed.also(above, replayed.parent)
     own, without = (sum_by(replayed.owner, dur, len(parent)) for dur in (trace.dur_ns[kernels], plain))

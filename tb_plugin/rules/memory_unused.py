@@ -5,9 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.device_memory.records import devices_of
-from tb_plugin.analysis.device_memory.reserved import room_notice
-from tb_plugin.analysis.device_memory.window import window_of
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
@@ -15,8 +12,14 @@ def _look(s: Scene) -> Detection | None:
     """Reports the same problem as the memory view, for the device with the least unused memory."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
+    from tb_plugin.analysis.device_memory.records import devices_of
+
     devices = [device for device in devices_of(s.trace) if not device.is_host]
+    from tb_plugin.analysis.device_memory.window import window_of
+
     window = window_of(s.trace, Params(steps=s.chosen))
+    from tb_plugin.analysis.device_memory.reserved import room_notice
+
     notices = [room_notice(s.trace, device, window) for device in devices]
     found = [notice for notice in notices if notice is not None]
     if not found or len(found) < len(notices):

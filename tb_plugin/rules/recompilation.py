@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
@@ -37,12 +36,16 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
+    from tb_plugin.analysis.compiled.compiling import compilations_of
+
     made = compilations_of(s.trace)
     known = np.flatnonzero(s.on_threads[made.row] & (made.region != MISSING))
     again = known[made.repeats()[made.region[known]]]
     compiling = s.covered(made.row[again])
     if not len(compiling):
         return None
+    from tb_plugin.analysis.compiled.compiling import guards_of
+
     guards = guards_of(s.trace)
     failed = int((guards.compilation[s.rows[guards.row]] != MISSING).sum())
     names = [made.names[at] for at in dict.fromkeys(made.region[again[s.rows[made.row[again]]]].tolist())]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -46,8 +45,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats:
+class Repeats(msgspec.Struct, frozen=True, eq=False):
     """Copies that seem to repeat an earlier copy, sorted by row."""
 
     row: Int64

@@ -5,9 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.device_memory.records import devices_of
-from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
-from tb_plugin.analysis.device_memory.window import window_of
 from tb_plugin.analysis.driver_calls import usual_calls
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
@@ -16,12 +13,20 @@ def _look(s: Scene) -> Detection | None:
     """Reports the same problem as the memory view, for the device that returns the most memory to the driver."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
+    from tb_plugin.analysis.device_memory.window import window_of
+
     window = window_of(s.trace, Params(steps=s.chosen))
+    from tb_plugin.analysis.device_memory.records import devices_of
+
     every = [device for device in devices_of(s.trace) if not device.is_host]
+    from tb_plugin.analysis.device_memory.reserved import swings_of
+
     found = [(swings, device) for device in every if (swings := swings_of(device, window)) is not None]
     if not found:
         return None
     swings, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
+    from tb_plugin.analysis.device_memory.reserved import swings_notice
+
     notice = swings_notice(s.trace, device, swings, s.driver)
     return Detection(
         replace(

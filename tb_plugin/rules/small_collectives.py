@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
@@ -60,8 +60,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Small:
+class _Small(msgspec.Struct, frozen=True, eq=False):
     """Small gradient collectives that could be grouped into buckets."""
 
     is_small: Bool

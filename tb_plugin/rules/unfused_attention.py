@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -51,8 +51,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
+class Attention(msgspec.Struct, frozen=True, eq=False):
     """Unfused attention computations.
 
     ``rows`` contains rows of the trace. The other fields contain indices into ``streams``.

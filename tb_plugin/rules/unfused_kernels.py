@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.metrics import LINE, STEPS, define
@@ -102,8 +101,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
+class Runs(msgspec.Struct, frozen=True, eq=False):
     """Kernels that could be fused, grouped into series of consecutive kernels. Sorted by stream and time."""
 
     row: Int64
@@ -293,6 +291,8 @@ def _table(trace: TraceTable, found: Runs) -> Frame:
 
 def _names(trace: TraceTable, rows: Int64) -> str:
     names = trace.strings.take(trace.name[rows]).to_pylist()
+    from tb_plugin.analysis.demangle import readable_names
+
     return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
 
 

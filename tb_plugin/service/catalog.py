@@ -7,7 +7,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFoundError, UserError
@@ -16,7 +18,6 @@ from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, Spa
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.merged_files import Merged, Ranks
 from tb_plugin.service.discovery.scan import Discovery, Scanner
-from tb_plugin.service.perfetto_address import perfetto_url
 from tb_plugin.service.profile_files import ProfileFiles, Root
 from tb_plugin.service.states import Changes, Entry
 
@@ -37,8 +38,7 @@ _NUMBERS = re.compile(r"([0-9]{1,300})")
 PARTS = ("run", "worker", "span")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Request parameters that identify a profile; None = not given."""
 
     run: str | None = None
@@ -283,6 +283,8 @@ class ProfileCatalog:
         for entry in entries:
             found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
+        from tb_plugin.service.perfetto_address import perfetto_url
+
         return Catalog(
             logdir=_displayed_roots(self.roots),
             scanning=not self._first.is_set(),

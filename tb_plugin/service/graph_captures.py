@@ -11,8 +11,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest, CacheFileLost, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import CaptureInfo, How
@@ -37,8 +39,7 @@ _CHANGES = 10
 _PAUSE_SECONDS = 0.3
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The captures of one profile.
 
     If there is no capture, ``problem`` may contain the reason.
@@ -51,8 +52,7 @@ class Choice:
     """All profiles in the folder of the trace that could be its captures."""
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """A loaded profile and its loaded captures."""
 
     entry: Entry

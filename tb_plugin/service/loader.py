@@ -21,7 +21,6 @@ from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.profiles_without_trace import OpenSummary
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
@@ -246,6 +245,8 @@ class Loader:
 
     def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         (file,) = paths.values()
+        from tb_plugin.service.profiles_without_trace import OpenSummary
+
         question = OpenSummary(file, model_of(entry.files.reader).id, entry.files.url)
         job = self._workers.submit(question, key=os.fspath(file), about=entry.files.url)
         load.reading(job, "", False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort

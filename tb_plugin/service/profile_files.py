@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+import msgspec
 
 from tb_plugin.formats.base import Reader
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(msgspec.Struct, frozen=True):
     """One log directory.
 
     ``name`` is the prefix of its run names (``--logdir_spec``). If ``name`` is empty and there are several log
@@ -23,8 +23,7 @@ class Root:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class SummaryFile:
+class SummaryFile(msgspec.Struct, frozen=True):
     """A rank summary and the folder that contains it."""
 
     folder: Folder
@@ -36,8 +35,7 @@ class SummaryFile:
         return self.folder.locate(self.file.path)
 
 
-@dataclass(frozen=True, eq=False)
-class ProfileFiles:
+class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """One profile: its run, worker, span and files."""
 
     run: str

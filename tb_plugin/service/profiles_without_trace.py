@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.errors import NotFoundError, UnreadableTrace
 from tb_plugin.payloads import ViewInfo
 from tb_plugin.service.profile_files import ProfileFiles
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.summaries.format import (
-    VIEW,
     SummaryHeader,
     SummaryRefused,
     Wanted,
@@ -33,8 +32,7 @@ DO = "Open the log directory that contains the trace."
 _ANEW = "Compute the summary again with torch-trace summarize."
 
 
-@dataclass(frozen=True)
-class OpenSummary:
+class OpenSummary(msgspec.Struct, frozen=True):
     """Reads the profile in a rank summary.
 
     ``model`` is the model of the trace. ``where`` is the path shown to users.

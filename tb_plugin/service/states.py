@@ -18,7 +18,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
@@ -89,8 +91,7 @@ class Load:
         return self.job.progress if self.job is not None else self.copy
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The immutable state of a profile.
 
     A transition replaces the whole object, so that other threads never see inconsistent values.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
@@ -21,9 +21,7 @@ from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
-from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
-from tb_plugin.service.answers.multi_questions import AskMultiArrow, AskMultiCsv, AskMultiView
 from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
 from tb_plugin.service.answers.profile_info import by_summary, navigation, profile_of, unready_profile, with_others
 from tb_plugin.service.answers.profile_questions import (
@@ -42,9 +40,8 @@ from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.profile_files import Root
-from tb_plugin.service.profiles_without_trace import OpenSummary, missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers
@@ -55,6 +52,7 @@ from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
 if TYPE_CHECKING:
+    from tb_plugin.service.answers.download import Download
     from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
@@ -131,6 +129,8 @@ class Workspace:
         if entry.state != "found" or not entry.files.is_present:
             return None
         model = registry.model_of(entry.files.reader).id
+        from tb_plugin.service.profiles_without_trace import OpenSummary
+
         for summary in self._team.summaries.all_of(entry):
             if self._team.summaries.coming([summary]):
                 return progress(entry, 1, 0.0)
@@ -184,6 +184,8 @@ class Workspace:
         Raises UserError.
         """
         analysis = multi_profile_view(view_id) if known else None
+        from tb_plugin.service.answers.multi_questions import AskMultiView
+
         if analysis is not None and analysis.scope == "workers":
             return self._several.cached_answer(AskMultiView, place, analysis, params, steps)
         return self._ask((AskView, AskMultiView), place, view_id, params, steps)
@@ -198,6 +200,8 @@ class Workspace:
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
+        from tb_plugin.service.answers.multi_questions import AskMultiCsv
+
         return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
@@ -205,6 +209,8 @@ class Workspace:
 
         Raises UserError.
         """
+        from tb_plugin.service.answers.multi_questions import AskMultiArrow
+
         if analysis := multi_profile_view(view_id):
             return self._waited(AskMultiArrow, place, analysis, params, steps)
         for _ in range(CHANGES):
@@ -245,6 +251,8 @@ class Workspace:
         analysis = multi_profile_view(view_id)
         if analysis is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
+        from tb_plugin.service.answers.multi_questions import AskMultiView
+
         return self._waited(AskMultiView, place, analysis, params, steps)
 
     def window(
@@ -260,6 +268,8 @@ class Workspace:
         path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
         if path is None:
             return unready_profile(entry)
+        from tb_plugin.service.answers.download import Download, chunks_of
+
         return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
@@ -280,6 +290,8 @@ class Workspace:
         if path is None:
             return unready_profile(entry)
         name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
+        from tb_plugin.service.answers.download import Download, chunks_of
+
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
     def _written(
@@ -308,11 +320,15 @@ class Workspace:
         if entry.summary is None:
             return unready_profile(entry)
         if not entry.files.is_present:
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
+
             raise missing_trace_error(entry.files)
         found, file = entry.files, entry.files.files[0]
         # A loaded remote profile stays available while its storage is unreachable.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
+
+        from tb_plugin.service.answers.download import CHUNK_BYTES
 
         def chunks() -> Iterator[bytes]:
             with stream:
@@ -321,6 +337,8 @@ class Workspace:
 
         size = stream.seek(0, 2)
         stream.seek(0)
+        from tb_plugin.service.answers.download import Download
+
         return Download(Path(found.names[0]).name, size, chunks())
 
     def _tick(self) -> None:
@@ -362,6 +380,8 @@ class Workspace:
         If the columns are missing, loads the profile again and returns None. Raises the error of the question.
         """
         if not opened.entry.files.is_present:
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
+
             raise missing_trace_error(opened.entry.files)
         try:
             return self._desk.ask(question, opened.entry.path, opened.entry.files.url, heavy)

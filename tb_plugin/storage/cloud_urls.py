@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
 
 from tb_plugin.storage.secrets import remember
 
@@ -30,16 +31,19 @@ _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
 _HADOOP = ("libhdfs", "libjvm")
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A URL and the options for its fsspec file system.
 
     ``file_system`` is "module:class" if it differs from the fsspec default for the scheme.
     """
 
     url: str
-    options: dict[str, Any] = field(default_factory=dict, repr=False)
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
     file_system: str = ""
+
+    def __repr__(self) -> str:
+        # Without the options, which may contain credentials.
+        return f"Address(url={self.url!r}, file_system={self.file_system!r})"
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:

@@ -24,9 +24,7 @@ from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
-from tb_plugin.storage.times import nanoseconds
 from tb_plugin.storage.urls import SCHEME, expand, scheme_of
-from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
@@ -116,6 +114,8 @@ class Folder:
         """Writes a file below the directory atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
+            from tb_plugin.storage.writing import write_below
+
             write_below(fs, root, path, content)
         except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
@@ -259,6 +259,7 @@ class Folder:
         return listing
 
     def _list_remote(self) -> Listing:
+
         try:
             root, found = self._find()
         except StorageError as error:
@@ -352,6 +353,7 @@ def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
 
     scheme = scheme_of(url) or "file"
     clean_logs()
+
     try:
         address = cloud_urls.address_of(url, anonymous)
         # Settings for fsspec in the environment (FSSPEC_S3_ANON=1, ...) take precedence.
@@ -390,6 +392,8 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     # The version identifies the content; times are used only without versions, creation time last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
     changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
+    from tb_plugin.storage.times import nanoseconds
+
     return StoredFile(relative, size, "-".join([str(size), *stated[:1]]), nanoseconds(changed))
 
 

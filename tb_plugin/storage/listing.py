@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class StoredFile:
+class StoredFile(msgspec.Struct, frozen=True):
     """A listed file.
 
     ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes.
@@ -20,16 +19,14 @@ class StoredFile:
     """Modification time in nanoseconds since 1970, by the clock of the storage; None if not reported."""
 
 
-@dataclass(frozen=True)
-class Unlisted:
+class Unlisted(msgspec.Struct, frozen=True):
     """A directory or file that could not be listed, and the reason."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """All files of a log directory, sorted by path."""
 
     files: tuple[StoredFile, ...]

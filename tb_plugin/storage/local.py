@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from tb_plugin import settings
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
@@ -65,15 +66,14 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-@dataclass
-class _Walk:
+class _Walk(msgspec.Struct):
     """A listing in progress. ``inside`` is empty if links may lead out of the log directory."""
 
     inside: str
-    files: list[StoredFile] = field(default_factory=list)
-    unlisted: list[Unlisted] = field(default_factory=list)
-    plain: deque[str] = field(default_factory=lambda: deque([""]))
-    links: deque[str] = field(default_factory=deque)
+    files: list[StoredFile] = msgspec.field(default_factory=list)
+    unlisted: list[Unlisted] = msgspec.field(default_factory=list)
+    plain: deque[str] = msgspec.field(default_factory=lambda: deque([""]))
+    links: deque[str] = msgspec.field(default_factory=deque)
 
     def place(self, entry: os.DirEntry[str], parent: str) -> None:
         relative = f"{parent}/{entry.name}" if parent else entry.name

@@ -6,14 +6,14 @@ is imported on first use.
 
 from __future__ import annotations
 
-import pkgutil
 from importlib import import_module
 
 from tb_plugin.analysis.view_entry import ViewEntry
+from tb_plugin.lib.lazy import public_modules, public_packages
 
 
 def _declared() -> list[ViewEntry]:
-    names = [each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")]
+    names = (*public_packages(__path__[0]), *public_modules(__path__[0]))
     return [import_module(f"{__name__}.{name}").VIEW for name in names]
 
 

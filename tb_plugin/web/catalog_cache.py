@@ -9,8 +9,9 @@ import gzip
 import hashlib
 import threading
 import time
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from tb_plugin.payloads import Catalog
 from tb_plugin.payloads.export import to_json
@@ -21,8 +22,7 @@ PACK_LEVEL = 4
 _SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(msgspec.Struct, frozen=True, dict=True):
     """A response body, its ETag and its gzipped form."""
 
     plain: bytes

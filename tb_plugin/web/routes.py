@@ -9,11 +9,11 @@ import gzip
 import re
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from msgspec.structs import replace
 from tensorboard.backend import http_util
 from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request, Response

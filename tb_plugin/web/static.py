@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 BUNDLE = Path(__file__).parent.parent / "static"
 YEAR_SECONDS = 365 * 24 * 3600
@@ -36,8 +37,7 @@ _NOT_BUILT = b"""<!doctype html>
 _ENTRY = b'export function render() { location.replace(new URL("./index.html", import.meta.url)); }\n'
 
 
-@dataclass(frozen=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """A file of the page. ``expires_seconds`` is 0 if the file name contains no content hash."""
 
     content: bytes

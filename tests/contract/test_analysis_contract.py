@@ -89,8 +89,8 @@ def frozen_copy(value: Any) -> Any:
     """Everything of a model by value."""
     if isinstance(value, np.ndarray):
         return value.copy()
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: frozen_copy(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, msgspec.Struct):
+        return {name: frozen_copy(getattr(value, name)) for name in value.__struct_fields__}
     return value
 
 

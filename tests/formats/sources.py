@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -79,11 +80,7 @@ def issues(trace: RawTrace) -> dict[str, int]:
 
 def plain(trace: RawTrace) -> dict[str, Any]:
     """Everything in a trace as comparable Python values; string ids replaced by texts, since ids depend on order."""
-    return {
-        item.name: _plain(getattr(trace, item.name), item.name, trace)
-        for item in fields(trace)
-        if item.name != "strings"
-    }
+    return {item: _plain(getattr(trace, item), item, trace) for item in trace.__struct_fields__ if item != "strings"}
 
 
 _IDS = {
@@ -102,6 +99,6 @@ def _plain(value: Any, name: str, trace: RawTrace) -> Any:
             (c.key, c.row.tolist(), [trace.strings[i] for i in c.value] if c.is_text else c.value.tolist())
             for c in value
         ]
-    if is_dataclass(value) and name not in ("report", "devices"):
-        return {item.name: _plain(getattr(value, item.name), item.name, trace) for item in fields(value)}
+    if isinstance(value, msgspec.Struct) and name not in ("report", "devices"):
+        return {item: _plain(getattr(value, item), item, trace) for item in value.__struct_fields__}
     return value

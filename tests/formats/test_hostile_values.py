@@ -173,7 +173,7 @@ def test_a_timeline_of_centuries_can_be_sent():
 
 
 def test_steps_of_impossible_times_are_none():
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.model.trace.extra_columns import ReportedSteps

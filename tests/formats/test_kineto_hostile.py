@@ -13,7 +13,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import stream
-from tb_plugin.formats._chrome import document, segments
+from tb_plugin.formats._chrome import segments
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
@@ -222,7 +222,7 @@ def test_event_lists_that_follow_each_other_cost_what_one_costs(monkeypatch):
             apart.append(len(data) - first)
             super().__init__(data, first, *rest)
 
-    monkeypatch.setattr(document, "Segments", Counted)
+    monkeypatch.setattr(segments, "Segments", Counted)
     lists = ", ".join(f'"traceEvents": [{json.dumps(op(f"op{i}"))}]' for i in range(1_500))
     trace = read("{" + lists + "}")
     assert names(trace) == ["op1499"]

@@ -8,7 +8,6 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +49,9 @@ def told(raw: RawSnapshot) -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for part in ("events", "segments", "blocks", "annotations"):
-        for column in fields(getattr(raw, part)):
-            values = getattr(getattr(raw, part), column.name).tolist()
-            found[f"{part}.{column.name}"] = [words[column.name][v] for v in values] if column.name in words else values
+        for column in getattr(raw, part).__struct_fields__:
+            values = getattr(getattr(raw, part), column).tolist()
+            found[f"{part}.{column}"] = [words[column][v] for v in values] if column in words else values
     return {**found, "settings": raw.settings, "complete": raw.report.complete, "kept": raw.report.events_loaded}
 
 

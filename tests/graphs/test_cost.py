@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -30,7 +29,7 @@ def test_a_replay_more_costs_columns_alone(capture: str, monkeypatch: pytest.Mon
     assert more > 500
 
     def origins(trace: TraceTable) -> object:
-        return origins_of(dataclasses.replace(trace))
+        return origins_of(msgspec.structs.replace(trace))
 
     assert lines(lambda: origins(many)) - lines(lambda: origins(few)) < 0.2 * more
     assert peak(lambda: origins(many)) - peak(lambda: origins(few)) < BYTES_PER_ROW * more

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.captures import captured_in
 from tb_plugin.analysis.graphs.coverage import Tie, coverage

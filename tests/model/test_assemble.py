@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.schema import EventKind
@@ -233,5 +234,5 @@ def test_thousands_of_tracks() -> None:
 
 def test_columns_have_the_length_of_the_table() -> None:
     table = trace().step(1, 0, 50).op("a", 0, 10).launches(kernel("k", 5)).table()
-    lengths = {len(v) for v in vars(table).values() if isinstance(v, np.ndarray)}
+    lengths = {len(v) for v in astuple(table) if isinstance(v, np.ndarray)}
     assert lengths == {4}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.model import codec
@@ -43,9 +44,9 @@ def assert_same(one: Any, other: Any, path: str = "trace") -> None:
         assert list(one) == list(other), path
         for key, each in one.items():
             assert_same(each, other[key], f"{path}[{key!r}]")
-    elif is_dataclass(one):
-        for field in fields(one):
-            assert_same(getattr(one, field.name), getattr(other, field.name), f"{path}.{field.name}")
+    elif isinstance(one, msgspec.Struct):
+        for field in one.__struct_fields__:
+            assert_same(getattr(one, field), getattr(other, field), f"{path}.{field}")
     else:
         assert one == other, path
 

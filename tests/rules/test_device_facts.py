@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.job_tables import PACKETS, as_reported_table, job_table
 from tb_plugin.payloads import Notice
@@ -167,7 +169,7 @@ def without_dips(process: Any) -> None:
 
 
 def without_bounds(process: Any) -> None:
-    process.tasks = [replace(task, bound="mac") for task in process.tasks]
+    process.tasks = [dataclasses.replace(task, bound="mac") for task in process.tasks]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from werkzeug.test import Client
 
 from tb_plugin.analysis.base import Params

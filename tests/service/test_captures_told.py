@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.findings import data_notices
@@ -76,7 +78,7 @@ def told(folder, capture=""):
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
     folder = tmp_path_factory.mktemp("beside")
-    return folder, write(replace(HIP, batches=(8, 32)), folder / "logs")
+    return folder, write(dataclasses.replace(HIP, batches=(8, 32)), folder / "logs")
 
 
 def test_captures_of_two_graphs_in_a_file_each_tell_of_both(beside):
@@ -101,7 +103,7 @@ def test_without_them_nothing_is_known(beside):
 
 
 def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
-    truth = write(replace(HIP, wrong="kernel"), tmp_path / "logs")
+    truth = write(dataclasses.replace(HIP, wrong="kernel"), tmp_path / "logs")
     (times, ways, refusals), info = told(tmp_path)
     ((source, text),) = refusals
     assert ways == {"GRAPH"} and set(times) == {""} and [source] == info.names
@@ -114,7 +116,7 @@ def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
 
 
 def test_of_several_wrong_captures_each_refusal_names_its_file(tmp_path):
-    write(replace(HIP, batches=(8, 32), wrong="kernel"), tmp_path / "logs")
+    write(dataclasses.replace(HIP, batches=(8, 32), wrong="kernel"), tmp_path / "logs")
     (_, ways, refusals), info = told(tmp_path)
     assert ways == {"GRAPH"} and len(info.names) == 2
     assert sorted({source for source, _ in refusals}) == sorted(info.names)

@@ -7,11 +7,11 @@ import logging
 import pickle
 import pkgutil
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin import api, cli
 from tb_plugin.analysis.base import Params
@@ -228,7 +228,7 @@ CARDS = {
     "idle_facts": "",
     "steps_of_devices": "",
     "outside_steps": "outside_steps",
-    "device_cards.cores_breakdown": "",
+    "core_kinds.cores_breakdown": "",
     "unknown_notices": "",
 }
 

@@ -8,11 +8,11 @@ import shutil
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import fsspec
 import pytest
+from msgspec.structs import replace
 from werkzeug.test import Client
 
 from tb_plugin import cli, registry

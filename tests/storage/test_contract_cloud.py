@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.errors import Cancelled, NotFoundError, StorageError
 from tb_plugin.storage import files

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.trace.report import ReadReport
@@ -44,7 +46,7 @@ class NumbersModel:
         return Numbers(names, values, sum(values), raw.report)
 
     def write(self, made: Numbers, path: str) -> None:
-        Path(path).write_text(json.dumps(asdict(made)))
+        Path(path).write_text(json.dumps(msgspec.to_builtins(made)))
 
     def read(self, path: str) -> Numbers:
         try:

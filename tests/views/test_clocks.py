@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from tb_plugin.lib.groupby import median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import MOST, Anchors, anchors_of
@@ -65,7 +67,7 @@ class Planted:
     def only(self, kept: npt.NDArray[np.bool_]) -> Planted:
         """Returns it with some of the ends."""
         columns = {name: getattr(self, name)[kept] for name in ("worker", "match", "group", "end_ns")}
-        return replace(self, **columns)
+        return dataclasses.replace(self, **columns)
 
     def errors(self, clocks: Clocks) -> Int64:
         """Returns how wrong corrected times of [time, worker] are at eleven times, but for what no end tells: all at once."""
@@ -215,7 +217,7 @@ def test_what_was_seen_on_a_device_by_some_and_on_the_host_by_others_has_no_comm
 def test_a_table_of_clocks_holds_all_of_them() -> None:
     clocks = plant(3, [[0, 1, 2]]).clocks
     again = clocks_from(clocks_table(clocks, np.array([True, True, False])))
-    assert all((getattr(again, name) == values).all() for name, values in vars(clocks).items() if name != "begin_ns")
+    assert all((getattr(again, name) == values).all() for name, values in asdict(clocks).items() if name != "begin_ns")
 
 
 # ------------------------------------------------------------------------------------------- planted
@@ -403,7 +405,7 @@ def test_a_group_that_scatters_more_than_the_others_tells_less() -> None:
     planted = plant(2, [range(4), range(4, 8), range(8)], counts=[200, 200, 20], drift=0)
     far = planted.match >= 400
     noise = np.rint(np.random.default_rng(0).normal(0, 40_000, len(far))).astype(np.int64)
-    rough = replace(planted, end_ns=planted.end_ns + np.where(far, noise, 0))
+    rough = dataclasses.replace(planted, end_ns=planted.end_ns + np.where(far, noise, 0))
     anchors = rough.anchors
     off = anchors.end_ns - planted.end_ns
     assert len(off) == len(far)

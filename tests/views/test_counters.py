@@ -254,7 +254,7 @@ def test_a_sample_recounted(name: str) -> None:
         if key == "queue_depth":
             return float(((data["launched"] >= 0) & (data["launched"] <= time) & (data["start"] > time)).sum())
         if key in patterns:
-            those = copies[copies["name"].str.contains(patterns[key].pattern, case=False)]
+            those = copies[copies["name"].str.contains(patterns[key], case=False)]
             those = those[(those["start"] <= time) & (those["end"] > time)]
             return float((those["bytes"] * 1e9 / (those["end"] - those["start"])).sum())
         open_now = kernels[(kernels["start"] <= time) & (kernels["end"] > time)]

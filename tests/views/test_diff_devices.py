@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.errors import NotFoundError

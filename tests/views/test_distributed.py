@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import json
@@ -9,7 +10,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.bus_bandwidth import bus_factor
@@ -345,7 +346,7 @@ def any_calls(draw: st.DrawFn) -> list[Call]:
         name = draw(st.sampled_from(["all_reduce", "broadcast", "all_to_all", "send", "recv"]))
         one = call(name, at, draw(st.integers(0, 60)), draw(st.integers(-1, 3)), draw(st.sampled_from(["0", None])))
         found.append(
-            replace(
+            dataclasses.replace(
                 one,
                 group=draw(st.sampled_from(["0", "1"])),
                 group_size=draw(st.integers(-1, 4)),
@@ -413,13 +414,13 @@ def test_groups_that_are_whole_are_measured_though_the_job_has_more_ranks() -> N
     assert {row["timing"] for row in table_of(parts, "collectives")} == {"measured"}
     assert set(findings(parts)) == {"workers_missing"}
     # Without a recorded size nothing says that the group is whole, unless all ranks of the job are here.
-    unknown = [replace(one, group_size=-1) for one in two]
+    unknown = [dataclasses.replace(one, group_size=-1) for one in two]
     for world, timing in ((4, "bound"), (2, "measured"), (None, "measured")):
         parts = [part_of("rank0", unknown, world), part_of("rank1", unknown, world)]
         assert {row["timing"] for row in table_of(parts, "collectives")} == {timing}
     # The list of its ranks does.
     for ranks, timing in (("[0, 1]", "measured"), ("[0, 1, 2]", "bound")):
-        listed = [replace(one, ranks=ranks) for one in unknown]
+        listed = [dataclasses.replace(one, ranks=ranks) for one in unknown]
         parts = [part_of("rank0", listed, 4), part_of("rank1", listed, 4)]
         assert {row["timing"] for row in table_of(parts, "collectives")} == {timing}
 
@@ -428,7 +429,7 @@ def test_a_call_that_the_straggler_lacks_is_estimated_from_the_others() -> None:
     """Rank 1 is always last, 20 ns of transfer; its third call was not recorded."""
     waiting = [call("all_reduce", at, 50, sequence=n) for n, at in enumerate(range(0, 500, 100))]
     late = [call("all_reduce", at + 30, 20, sequence=n) for n, at in enumerate(range(0, 500, 100)) if n != 2]
-    waiting, late = ([replace(one, group_size=3) for one in calls] for calls in (waiting, late))
+    waiting, late = ([dataclasses.replace(one, group_size=3) for one in calls] for calls in (waiting, late))
     parts = [part_of("rank0", waiting, 3), part_of("rank1", late, 3), part_of("rank2", waiting, 3)]
     rows = table_of(parts, "collectives")
     assert [row["timing"] for row in rows if row["worker"] == "rank0"] == ["measured"] * 2 + ["estimated"] + [
@@ -445,8 +446,8 @@ def test_a_call_that_the_straggler_lacks_is_estimated_from_the_others() -> None:
 
 
 def p2p(name: str, source: int, destination: int, at: int, elements: int = 1, **more: Any) -> Call:
-    one = replace(call(name, at, elements=elements, **more), group_size=4, ranks="[0, 1, 2, 3]")
-    return replace(one, source_rank=source, destination_rank=destination)
+    one = dataclasses.replace(call(name, at, elements=elements, **more), group_size=4, ranks="[0, 1, 2, 3]")
+    return dataclasses.replace(one, source_rank=source, destination_rank=destination)
 
 
 def test_sends_and_receives_meet_by_their_ends_and_not_by_their_own_numbers() -> None:
@@ -927,7 +928,7 @@ def test_calls_outside_of_steps_are_counted_and_are_no_share_of_them() -> None:
     assert [figure.value for figure in headline.figures if figure.metric.key == "wait_share"] == [0.1]
     assert [line.values for line in bars.lines] == [[10, 10], [20, 0]]
     # A call may last beyond its step: all of the step was waited, no more.
-    longer = [replace(first[1], dur_ns=330)], [replace(second[1], start_ns=330)]
+    longer = [dataclasses.replace(first[1], dur_ns=330)], [dataclasses.replace(second[1], start_ns=330)]
     parts = [part_of(f"rank{w}", calls, 2, step_ns=100) for w, calls in enumerate(longer)]
     headline = view_of(parts).payloads["headline"]
     assert isinstance(headline, Figures)

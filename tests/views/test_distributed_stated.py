@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN

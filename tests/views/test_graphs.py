@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.mismatch_reasons import short_name
 from tb_plugin.model.trace.graph_capture import Captured
@@ -46,7 +47,7 @@ def opened(plan: Plan) -> tuple[TraceTable, list[TraceTable], Json]:
 def made(name: str) -> tuple[TraceTable, Json]:
     """A trace that knows what a sibling, where its plan has one, tells of the graphs."""
     plan = PLANS[name]
-    table, others, truth = opened(replace(plan, capture="sibling") if plan.capture == "beside" else plan)
+    table, others, truth = opened(dataclasses.replace(plan, capture="sibling") if plan.capture == "beside" else plan)
     for other in others:
         table = with_other(table, other, "beside")
     return table, truth

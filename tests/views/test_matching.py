@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.profilers import PYTORCH
 from tb_plugin.views.distributed.matching import alignment

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.replicas import STATES

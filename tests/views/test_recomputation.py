@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.filters import matching
 from tb_plugin.analysis.recomputation import Sign, recomputations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.served_steps import is_served, served_steps

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, rows_of
 from tb_plugin.model.trace.assemble import assemble

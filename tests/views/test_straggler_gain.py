@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
 from tb_plugin.views.distributed.stragglers.cost_lower_bound import saving_lower_bound
@@ -30,7 +31,7 @@ SEEDS = sampled(range(100), range(6))
 
 def without(planned: Plan, worker: int) -> float:
     """What the plan gains in all without the delays of one."""
-    usual = replace(planned, delay=lambda r, s, p: {} if r == worker else planned.delay(r, s, p))
+    usual = dataclasses.replace(planned, delay=lambda r, s, p: {} if r == worker else planned.delay(r, s, p))
     return float(job(planned).step_ns.sum() - job(usual).step_ns.sum())
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.intervals import Stretches, activities_before_bursts, first_of_burst

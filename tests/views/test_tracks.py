@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tb_plugin.analysis.thread_and_stream_names import main_thread, track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
@@ -111,7 +112,7 @@ def test_streams_are_called_by_their_work_in_natural_order() -> None:
 def test_a_stream_of_copies_says_where_they_go(copies: list[Work], title: str) -> None:
     built = trace().op("a", at=0, dur=5).launches(kernel("gemm", 5, stream=7))
     for copy in copies:
-        built.on_device(replace(copy, stream=20, at=10))
+        built.on_device(dataclasses.replace(copy, stream=20, at=10))
     assert titles(built.table())[1] == f"Stream 20 · {title}"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,11 @@ def test_sizes_of_both_ends_are_compared() -> None:
 
 def test_what_nobody_states_is_not_claimed() -> None:
     assert "map_traffic" not in view_of(synthetic()).payloads
-    unsized = [replace(p2p("send", 0, 1, 0), elements=-1, bytes=None), call("send", 20), call("send_recv", 40)]
+    unsized = [
+        dataclasses.replace(p2p("send", 0, 1, 0), elements=-1, bytes=None),
+        call("send", 20),
+        call("send_recv", 40),
+    ]
     assert "map_traffic" not in view_of(pipeline(unsized, [], [])).payloads
     # The receiver may know what the sender does not.
     parts = pipeline(unsized[:1], [p2p("recv", 0, 1, 0, 3)])

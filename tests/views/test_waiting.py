@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,7 @@ def told(made: Job) -> Told:
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
     head, last = order[first], found.last[order[first]]
     shortest = np.minimum.reduceat(all_of("dur_ns")[order], first)
-    whole = plan(replace(made, missing=(), absent=()))
+    whole = plan(dataclasses.replace(made, missing=(), absent=()))
     of = {
         match: rank
         for rank in range(made.ranks)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +26,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Compilations:
+class Compilations(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in which a thread compiles, sorted by time. Nested compilations are excluded."""
 
     row: Int64
@@ -41,8 +40,7 @@ class Compilations:
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class Guards:
+class Guards(msgspec.Struct, frozen=True, eq=False):
     """Guard checks sorted by time."""
 
     row: Int64

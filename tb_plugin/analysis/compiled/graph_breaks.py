@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +22,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Breaks:
+class Breaks(msgspec.Struct, frozen=True, eq=False):
     """Compiled calls that another compiled call makes, sorted by time.
 
     ``call`` contains indices into ``regions_of``.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +26,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Regions:
+class Regions(msgspec.Struct, frozen=True, eq=False):
     """Calls of compiled code, sorted by time.
 
     ``parent`` is the index of the enclosing compiled call. Names are string ids; -1 = none.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks of one device, sorted by first event.
 
     The columns contain indices into the device's events; -1 = none.
@@ -58,8 +57,7 @@ class Blocks:
         return told
 
 
-@dataclass(frozen=True, eq=False)
-class Device:
+class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Allocator events of one device, sorted by time.
 
     ``record`` contains the index of each event in ``trace.memory``.

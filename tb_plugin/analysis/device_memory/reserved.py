@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,7 @@ MIN_CYCLE_SHARE = 0.01
 MIN_UNUSED_SHARE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Swings:
+class Swings(msgspec.Struct, frozen=True, eq=False):
     """Decreases and increases of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
 
     peak_bytes: int

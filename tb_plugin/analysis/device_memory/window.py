@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryRange:
+class MemoryRange(msgspec.Struct, frozen=True, eq=False):
     """A requested time window. ``parts`` contains the entire window, or the selected steps."""
 
     start_ns: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Tied:
+class Tied(msgspec.Struct, frozen=True, eq=False):
     """Scopes of graph nodes, and the graphs for which captures contradict each other."""
 
     scopes: Scopes

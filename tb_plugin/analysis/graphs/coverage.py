@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,8 +39,7 @@ _MODULE = (EventKind.MODULE, EventKind.ANNOTATION)
 _ANY = (*_OPERATOR, *_MODULE)
 
 
-@dataclass(frozen=True, eq=False)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True, eq=False):
     """Sums of device time in nanoseconds.
 
     Each array has one value per ``Tie``; the sum of the values is ``total_ns``.

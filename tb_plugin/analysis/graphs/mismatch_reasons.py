@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.ME
 _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A recording that could not be matched to a graph, and the reason for the failure."""
 
     source: str

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager_sequences
-from tb_plugin.analysis.graphs.consensus import agreed_scopes
-from tb_plugin.analysis.graphs.matching import equal_runs, fitting_captures
-from tb_plugin.analysis.graphs.mismatch_reasons import Refusal, not_agreeing, not_fitting, too_often
-from tb_plugin.analysis.graphs.partial_captures import longest_starts
-from tb_plugin.analysis.graphs.recorded_regions import recorded_scopes
 from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
-from tb_plugin.analysis.graphs.scopes import concatenate, insert_scopes, scopes_around, subset_scopes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
+
+if TYPE_CHECKING:
+    from tb_plugin.analysis.graphs.mismatch_reasons import Refusal
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -49,8 +47,7 @@ class Way(IntEnum):
     """Unmatched: only the scopes that enclose the graph launch are known."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(msgspec.Struct, frozen=True):
     """A capture that matches only the first nodes of a graph."""
 
     source: str
@@ -63,8 +60,7 @@ class Agreement:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     """Captured scopes of replayed work.
 
     ``work`` contains the replayed rows in ascending order. ``scope`` contains the index of the scope of each of
@@ -75,12 +71,12 @@ class Origins:
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
     """How the operator of each row was matched. For a row without an operator, how the scope of the row was matched."""
-    scopes: Scopes = field(default_factory=Scopes)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
     """How the module or phase of each row was matched; ``Way.GRAPH`` if unmatched."""
     refusals: tuple[Refusal, ...] = ()
     """Reasons for failed matches: one per graph and recording."""
-    agreements: Mapping[int, Agreement] = field(default_factory=dict)
+    agreements: Mapping[int, Agreement] = msgspec.field(default_factory=dict)
     """Maps each incompletely matched graph to the capture that matches its first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
@@ -111,9 +107,13 @@ class _Known:
         sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
         if not sequences.is_capture.any():
             return
+        from tb_plugin.analysis.graphs.matching import fitting_captures
+
         fits, too_many = fitting_captures(self.graphs, wanted, sequences)
         starts = {graph: sequences.begin[numbers] for graph, numbers in fits.items()}
         self._take(starts, told.source, way, _all_scopes(told))
+        from tb_plugin.analysis.graphs.mismatch_reasons import not_fitting, too_often
+
         for graph in (each for each in wanted.tolist() if each not in fits):
             if graph in too_many:
                 self.refusals.append(too_often(told.source, graph))
@@ -121,13 +121,19 @@ class _Known:
                 self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
+        from tb_plugin.analysis.graphs.matching import equal_runs
+
         starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
         self._take(starts, source, way, scopes_at)
+        from tb_plugin.analysis.graphs.mismatch_reasons import too_often
+
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
     def by_starts(self, *sources: tuple[Captured, Way]) -> None:
         """Matches the first nodes of each graph to the captures with which the graph has the longest common prefix."""
         left = np.flatnonzero(self.is_left).tolist()
+        from tb_plugin.analysis.graphs.partial_captures import longest_starts
+
         found = [longest_starts(self.graphs, left, told) for told, _ in sources]
         best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
         for (told, way), each in zip(sources, found, strict=True):
@@ -160,8 +166,12 @@ class _Known:
         if not starts:
             return
         scopes, scope = scopes_at(starts)
+        from tb_plugin.analysis.graphs.consensus import agreed_scopes
+
         found = agreed_scopes(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
         offset = len(self.scopes)
+        from tb_plugin.analysis.graphs.scopes import concatenate
+
         self.scopes = concatenate(self.scopes, found.scopes)
         for graph, inner in found.of.items():
             begin = int(self.graphs.begin[graph])
@@ -169,6 +179,8 @@ class _Known:
             self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
             self.way[nodes] = way
             self.is_left[graph] = False
+        from tb_plugin.analysis.graphs.mismatch_reasons import not_agreeing
+
         for graph, at in found.disagreeing.items():
             self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
 
@@ -185,12 +197,16 @@ def origins_of(trace: TraceTable) -> Origins:
     scope = np.append(known.scope, np.int32(MISSING))[node]
     way = np.append(known.way, np.uint8(Way.GRAPH))[node]
     full = np.append(known.graphs.node, MISSING)[node]
+    from tb_plugin.analysis.graphs.recorded_regions import recorded_scopes
+
     around, outer = recorded_scopes(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
     module_way = np.where(_in_module(known.scopes, scope), way, Way.GRAPH)
     module_way = np.where(_in_module(around, outer), Way.ANNOTATION, module_way)
     way = np.where(
         known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
     )
+    from tb_plugin.analysis.graphs.scopes import insert_scopes, subset_scopes
+
     scopes, scope = subset_scopes(*insert_scopes(known.scopes, scope, around, outer))
     way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
     return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
@@ -230,5 +246,7 @@ def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping
         np.add.at(change, places + graphs.size(graph), -1)
     changed = np.flatnonzero(np.cumsum(change)[:-1])
     scope = np.full(len(ran.source), MISSING, np.int32)
+    from tb_plugin.analysis.graphs.scopes import scopes_around
+
     scopes, scope[changed] = scopes_around(trace, ran.source[changed])
     return scopes, scope

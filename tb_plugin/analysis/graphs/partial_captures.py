@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +25,7 @@ Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 LEAST_SHARE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
+class Start(msgspec.Struct, frozen=True, eq=False):
     """The captures with which a graph has the longest common prefix."""
 
     length: int

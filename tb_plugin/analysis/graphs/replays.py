@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,15 +23,14 @@ BITS = 32
 _LOW = (1 << BITS) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Graphs:
+class Graphs(msgspec.Struct, frozen=True, eq=False):
     """Captured graphs, derived from their replays; -1 = missing.
 
     The nodes of graph g are rows ``begin[g]`` to ``begin[g + 1] - 1`` of the other columns. Graph nodes that are
     not device work are omitted.
     """
 
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     kind: UInt8 = no_rows(np.uint8)
     name: Int32 = no_rows(np.int32)
     grid: Int32 = no_rows(np.int32)
@@ -54,13 +52,12 @@ class Graphs:
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
-@dataclass(frozen=True, eq=False)
-class Replays:
+class Replays(msgspec.Struct, frozen=True, eq=False):
     """Graph launches sorted by time. Replay i ran the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
 
     call: Int64 = no_rows(np.int64)
     """Row of the graph launch (-1 = not recorded)."""
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
     """Index of the replayed graph.
@@ -72,7 +69,7 @@ class Replays:
     """For each row, the index in ``graphs`` of its node. -1 if the work of the replay differs from that of most
     replays of the graph.
     """
-    graphs: Graphs = field(default_factory=Graphs)
+    graphs: Graphs = msgspec.field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows that belong to graphs but have neither a recorded launch nor a recorded replay id."""
 

@@ -8,11 +8,12 @@ names, no virtual call is added, and the recorded call is used instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -28,8 +29,7 @@ Bool = npt.NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 
-@dataclass(frozen=True, eq=False)
-class Bearers:
+class Bearers(msgspec.Struct, frozen=True, eq=False):
     """Recorded calls that a view shows, their parents and labels, and the innermost of these calls around each
     launch.
     """
@@ -40,8 +40,7 @@ class Bearers:
     """Index of the innermost call that encloses each launch (-1 = none)."""
 
 
-@dataclass(frozen=True, eq=False)
-class InReplays:
+class InReplays(msgspec.Struct, frozen=True, eq=False):
     """Pairs of a call and a replay. In each pair, the replay ran work of the call."""
 
     call: Int64 = no_rows(np.int64)
@@ -59,8 +58,7 @@ class InReplays:
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedCalls:
+class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
     """Virtual calls. Their indices start after those of the recorded calls."""
 
     scope: Int64

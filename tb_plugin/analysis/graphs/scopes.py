@@ -5,8 +5,6 @@ The scopes of an event on an autograd thread include scopes of the thread that w
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import numpy.typing as npt
 
@@ -135,14 +133,14 @@ def concatenate(*parts: Scopes) -> Scopes:
     """Concatenates forests. The indices in each forest are shifted accordingly."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
-    for column in fields(Scopes):
-        values = [getattr(part, column.name) for part in parts]
-        if column.name in _REFERENCES:
+    for column in Scopes.__struct_fields__:
+        values = [getattr(part, column) for part in parts]
+        if column in _REFERENCES:
             values = [
                 np.where(value == MISSING, MISSING, value + offset).astype(np.int32)
                 for value, offset in zip(values, offsets[:-1], strict=True)
             ]
-        columns[column.name] = np.concatenate(values) if values else getattr(Scopes(), column.name)
+        columns[column] = np.concatenate(values) if values else getattr(Scopes(), column)
     return Scopes(**columns)
 
 
@@ -153,7 +151,7 @@ def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
-    columns = {column.name: getattr(scopes, column.name)[kept] for column in fields(Scopes)}
+    columns = {column: getattr(scopes, column)[kept] for column in Scopes.__struct_fields__}
     columns |= {name: place[columns[name]] for name in _REFERENCES}
     return Scopes(**columns), place[used]
 
@@ -182,7 +180,7 @@ def merge_equal_scopes(
     first = kept[nodes.first]
     over = above[nodes.first]
     of = np.append(nodes.of, MISSING).astype(np.int32)
-    columns = {column.name: getattr(scopes, column.name)[first] for column in fields(Scopes)}
+    columns = {column: getattr(scopes, column)[first] for column in Scopes.__struct_fields__}
     columns |= {"parent": np.where(over == MISSING, MISSING, of[over]).astype(np.int32)}
     columns |= {"row": np.full(len(first), MISSING, np.int32)}
     forward = scopes.forward[first]
@@ -214,7 +212,7 @@ def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) ->
         len(scopes) + len(around) + np.searchsorted(copied, copied - of + above),
     )
     whole = concatenate(scopes, around)
-    columns = {column.name: getattr(whole, column.name) for column in fields(Scopes)}
+    columns = {column: getattr(whole, column) for column in Scopes.__struct_fields__}
     columns = {name: np.concatenate((values, getattr(scopes, name)[of])) for name, values in columns.items()}
     columns["parent"][len(whole) :] = parent
     place = len(whole) + np.searchsorted(copied, outer.astype(np.int64) * size + scope)

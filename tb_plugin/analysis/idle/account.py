@@ -7,8 +7,7 @@ launch, the launch call, and the latency until the work starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, eq=False):
     """Idle gaps of a device, sorted by time.
 
     ``next`` is the row of the work that directly follows each gap (-1 = none).
@@ -38,8 +36,7 @@ class Gaps:
     next: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False):
     """Idle time of one device, in segments sorted by time. The segments cover all idle gaps exactly."""
 
     gaps: Gaps

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_plugin.analysis.job_tables.metrics import METRICS
 from tb_plugin.analysis.job_tables.outliers import FEWEST, LEAST_PERCENT, MANY, outlier_rows, twice_median
@@ -20,8 +21,7 @@ MIN_TRAFFIC_PART = 10
 MAX_FINDINGS = 5
 
 
-@dataclass(frozen=True)
-class SlowRank:
+class SlowRank(msgspec.Struct, frozen=True):
     """A rank with a time that is an outlier among the ranks of its pipeline stage."""
 
     rank: int
@@ -31,8 +31,7 @@ class SlowRank:
     twice_median_ns: int
 
 
-@dataclass(frozen=True)
-class SlowLink:
+class SlowLink(msgspec.Struct, frozen=True):
     """A link whose bandwidth is an outlier among links of the same kind."""
 
     link: LinkTotal

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,8 +20,7 @@ _PARTS = (
 _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
-@dataclass(frozen=True)
-class RankTimes:
+class RankTimes(msgspec.Struct, frozen=True):
     """Mean step times of one rank or stage, in nanoseconds. ``times`` contains only reported times."""
 
     ranks: Stage

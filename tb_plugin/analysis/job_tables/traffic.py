@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +20,7 @@ MOST_DRAWN = 64
 MAPS = {"link_bandwidth": "Bandwidth of links", "link_bytes": "Bytes over links"}
 
 
-@dataclass(frozen=True)
-class LinkTotal:
+class LinkTotal(msgspec.Struct, frozen=True):
     """Traffic of one link, summed over all calls."""
 
     source: int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ Bool = npt.NDArray[np.bool_]
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 
-@dataclass(frozen=True, eq=False)
-class Launched:
+class Launched(msgspec.Struct, frozen=True, eq=False):
     """Launches of device work, sorted by start of their first work.
 
     There is one row per launch call. Times are in nanoseconds.
@@ -56,7 +54,7 @@ class Launched:
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
-        return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return Launched(*(getattr(self, each)[chosen] for each in self.__struct_fields__))
 
 
 @cached_by_argument

@@ -5,8 +5,7 @@ A launch is in the queue from the start of its call to the start of its first wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +23,7 @@ Int64 = npt.NDArray[np.int64]
 SHALLOW, FULL = 3, 1_000
 
 
-@dataclass(frozen=True)
-class Depth:
+class Depth(msgspec.Struct, frozen=True):
     """Queue depth statistics of one device, for the given time ranges."""
 
     device: int

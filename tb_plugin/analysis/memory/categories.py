@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -64,8 +63,7 @@ def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Categorised:
+class Categorised(msgspec.Struct, frozen=True, eq=False):
     """Category of each memory block of a device, as an index into ``memory_categories.ORDER``."""
 
     of: Int8

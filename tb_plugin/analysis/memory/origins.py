@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,8 +24,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, eq=False):
     """One kind of origin, such as Python lines.
 
     ``of`` maps each allocator event to an index into ``texts`` (-1 = none).
@@ -48,8 +47,7 @@ class Origin:
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     frame: Origin
     """Python line of each event, as in ``code_lines``."""
     phase: Origin

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -17,8 +17,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Owners:
+class Owners(msgspec.Struct, frozen=True, eq=False):
     """Enclosing operators and modules of allocator events, or of other times on a thread. -1 = none."""
 
     operators: Int64

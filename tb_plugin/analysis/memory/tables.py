@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -38,8 +38,7 @@ SUMS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Data that all memory tables use."""
 
     trace: TraceTable

@@ -6,11 +6,11 @@ recursive calls count only once. The self times of all functions add up to the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_owner import package_of
@@ -107,8 +107,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Paths:
+class _Paths(msgspec.Struct, frozen=True, eq=False):
     """Tree of the callers of a function. The function is the root, and the children of each node are its callers."""
 
     label: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,8 +17,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Merged stacks in pre-order. Siblings are in the selected order. Times are in nanoseconds.
 
     ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight (host or device) are
@@ -45,8 +43,7 @@ class Places:
         return len(self.name)
 
 
-@dataclass(frozen=True, eq=False)
-class Laid:
+class Laid(msgspec.Struct, frozen=True, eq=False):
     """All nodes, in order of their first call. Parents come before their children."""
 
     label: Int64

@@ -6,16 +6,16 @@ For a trace, the metrics are host and device time. For a stack file, they depend
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from tb_plugin.analysis.metrics import Metrics
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """The numbers to show, and their metric keys.
 
     ``weight`` is the number by which nodes are sorted: "host" or "device".
@@ -26,7 +26,7 @@ class Terms:
     has_device: bool = False
     has_kinds: bool = True
     """Whether the kinds of frames are known, such as Python calls and operators."""
-    keys: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Metric keys that replace those of a trace. If a key is empty, its number is hidden."""
 
     @property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ _TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, eq=False)
-class Dispatched:
+class Dispatched(msgspec.Struct, frozen=True, eq=False):
     """Token dispatches with recorded split sizes, sorted by device and time."""
 
     row: Int64

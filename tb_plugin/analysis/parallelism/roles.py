@@ -6,9 +6,9 @@ A role depends on the kind of work and on the ranges that enclose its launch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -64,8 +64,7 @@ WORDS = {role.name.lower().replace("_", " "): role for role in Role}
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
 
 
-@dataclass(frozen=True, eq=False)
-class Roles:
+class Roles(msgspec.Struct, frozen=True, eq=False):
     """Device work that has a role, sorted by row."""
 
     row: Int64

@@ -9,19 +9,21 @@ host waits for a device, the host gets the lead of the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
-from tb_plugin.analysis.simulate.dependencies import Queue, queue_of
-from tb_plugin.analysis.simulate.replay import EITHER_EARLY, ON_TIME, leads_of
 from tb_plugin.lib.intervals import Ranges, contains, covered_before, intersect, measure, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
+
+if TYPE_CHECKING:
+    from tb_plugin.analysis.simulate.dependencies import Queue
 
 __all__ = ["Change", "merge_changes", "time_saved"]
 
@@ -131,12 +133,14 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
     )
 
 
-Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
+Program = Callable[[TraceTable, "Queue", Sequence[Change], Steps, bool], Int64]
 
 
 def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Returns the time saved by each change, in nanoseconds. The device that ends last determines this time."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
+    from tb_plugin.analysis.simulate.dependencies import queue_of
+
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
@@ -155,6 +159,8 @@ def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], step
     """Returns how much earlier the recording ends with each change, plus a constant that is the same for all
     changes.
     """
+    from tb_plugin.analysis.simulate.replay import ON_TIME, leads_of
+
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
@@ -168,6 +174,8 @@ def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change]
     values: the growth of the host's lead, the growth of the device's lead, and half of the growth if host and
     device wait for each other.
     """
+    from tb_plugin.analysis.simulate.replay import EITHER_EARLY, leads_of
+
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device
     more = (queue.last_ns - int(steps.host_end_ns[-1])) - (queue.first_ns - int(steps.host_start_ns[0]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,17 +11,16 @@ from tb_plugin.lib.intervals import EMPTY, Ranges
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """A hypothetical change to the program: host time ranges that disappear, and device work that becomes shorter."""
 
     host: Ranges = EMPTY
-    row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    row: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    less_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Time by which each ``row`` becomes shorter, in nanoseconds; negative if the row becomes longer."""
-    step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """Indices of simulated steps whose reduction is known; each index occurs once."""
-    step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step_ns: Int64 = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
     """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False

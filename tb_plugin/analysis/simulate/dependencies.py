@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
@@ -29,8 +29,7 @@ NEAR_NS = 20_000
 MOST_WAITS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Queue:
+class Queue(msgspec.Struct, frozen=True, eq=False):
     """Device events that delay later events, grouped by the waits of the host. Times are in nanoseconds.
 
     These are the events of the busiest stream, and events of other streams that start while the device is idle.
@@ -63,8 +62,7 @@ class Queue:
     track: int
 
 
-@dataclass(frozen=True, eq=False)
-class Waits:
+class Waits(msgspec.Struct, frozen=True, eq=False):
     """Calls in which the host waits for a device, sorted by end."""
 
     start_ns: Int64

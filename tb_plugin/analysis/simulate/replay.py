@@ -6,8 +6,8 @@ The replay processes work in order, from one wait of the host to the next wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +26,7 @@ Int64 = npt.NDArray[np.int64]
 _WORK_PER_BATCH = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Leads:
+class Leads(msgspec.Struct, frozen=True, eq=False):
     """Times by which host and device finish earlier, in nanoseconds.
 
     The shape of each array is (pairs of initial leads, changes).

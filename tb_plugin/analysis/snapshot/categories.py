@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,8 +35,7 @@ WHY = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class BlockCategories:
+class BlockCategories(msgspec.Struct, frozen=True, eq=False):
     of: Int8
     """For each block, an index into ``names``."""
     names: tuple[str, ...]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 HOST_NAME = "pinned host memory"
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceLevels:
+class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
     """One device of a snapshot, with its rows of each table. Event numbers start from 0."""
 
     snapshot: Snapshot
@@ -70,8 +68,7 @@ class DeviceLevels:
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(msgspec.Struct, frozen=True, eq=False):
     """Memory levels of a device, in bytes.
 
     Entry e + 1 is the level after event e; entry 0 is the level before the first event.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ Bool = npt.NDArray[np.bool_]
 SMALL_BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Free:
+class Free(msgspec.Struct, frozen=True, eq=False):
     """Reserved segments, and the gaps between the blocks in them. An expandable segment counts as one segment."""
 
     size: Int64

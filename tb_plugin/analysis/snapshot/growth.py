@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +33,7 @@ RISEN = 0.05
 LEAK_CONFIDENCE = 0.7
 
 
-@dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(msgspec.Struct, frozen=True, eq=False):
     """Retained memory by allocation stack. There is one row for each stack that has blocks after the first or the
     last step.
 
@@ -128,7 +126,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
         confidence=confidence,
     )
     rows = np.flatnonzero((found.first_bytes > 0) | (found.last_bytes > 0))
-    return Growth(*(getattr(found, name)[rows] for name in found.__dataclass_fields__))
+    return Growth(*(getattr(found, name)[rows] for name in found.__struct_fields__))
 
 
 def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
@@ -157,8 +155,7 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     return growing, np.where(sure, share * alike, 0.0)
 
 
-@dataclass(frozen=True)
-class Rise:
+class Rise(msgspec.Struct, frozen=True):
     """Increase of the memory peaks from step to step, with the event and the bytes of the first and of the last
     peak.
     """
@@ -208,8 +205,7 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     return Rise(first, last, int(peaks[0]), int(peaks[-1]), count - 1, rising)
 
 
-@dataclass(frozen=True, eq=False)
-class Live:
+class Live(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory at the start of each step and at the end of the last step."""
 
     bytes: Int64
@@ -235,8 +231,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """Allocated memory after each of two events, one row per allocation stack."""
 
     stack: Int64

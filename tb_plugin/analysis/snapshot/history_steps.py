@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,8 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class HistorySteps:
+class HistorySteps(msgspec.Struct, frozen=True, eq=False):
     """Steps sorted by time. A step contains the events with ``begin_ns <= time < end_ns``."""
 
     label: tuple[str, ...]

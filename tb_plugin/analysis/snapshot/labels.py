@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -43,8 +43,7 @@ _NODE = re.compile(
 _RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|CachingAllocator")
 
 
-@dataclass(frozen=True, eq=False)
-class StackWords:
+class StackWords(msgspec.Struct, frozen=True, eq=False):
     """Texts of stacks, in which frames are written as in PyTorch's profiler. The last entry is for index -1."""
 
     text: pa.Array

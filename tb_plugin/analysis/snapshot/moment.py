@@ -6,8 +6,7 @@ of segment r.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +22,7 @@ SMALL_PAGE = 2 << 20
 LARGE_PAGE = 20 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """Existing segments, sorted by address. Adjacent parts of the same expandable segment are merged."""
 
     address: Int64
@@ -67,8 +65,7 @@ class Rows:
         return np.maximum(high // page + -low // page, 0) * page
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True, eq=False):
     """Unused ranges in segments, sorted by position. ``row`` is the index of each range's segment."""
 
     row: Int64
@@ -76,8 +73,7 @@ class Gaps:
     size: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
+class Moment(msgspec.Struct, frozen=True, eq=False):
     """Memory of a device after one event. Blocks are sorted by position."""
 
     levels: DeviceLevels
@@ -220,8 +216,7 @@ def pinned_by(moment: Moment) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Obstacles:
+class Obstacles(msgspec.Struct, frozen=True, eq=False):
     """For each segment, the adjacent blocks that would have to be released so that a memory request fits.
 
     If there are several choices, these are the blocks with the fewest bytes in use.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +23,7 @@ Bool = npt.NDArray[np.bool_]
 MOST_OOMS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class RunningOut:
+class RunningOut(msgspec.Struct, frozen=True, eq=False):
     """State of a device's memory at one out-of-memory event."""
 
     event: int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 ANNOTATED = "annotations"
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Consecutive steps. Step i contains the events after ``moments[i]``, up to and including ``moments[i + 1]``."""
 
     moments: Int64

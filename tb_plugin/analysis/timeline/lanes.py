@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -64,8 +64,7 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
     return lane
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(msgspec.Struct, frozen=True, eq=False):
     """All lanes of a trace in drawing order: devices, the main thread, then other threads by activity."""
 
     number: Int64

@@ -9,9 +9,9 @@ so a level can be computed from any finer level.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -40,8 +40,7 @@ MOST_NS = (1 << 63) - 1
 _MAX_DEPTH = np.iinfo(np.int16).max
 
 
-@dataclass(frozen=True, eq=False)
-class Items:
+class Items(msgspec.Struct, frozen=True, eq=False):
     """Items of a level. Each item represents one event, or several adjacent events that are merged.
 
     ``first`` and ``last`` are the rows of the first and last event of an item. ``longest`` is the row of its
@@ -55,15 +54,14 @@ class Items:
     busy_ns: Int64
 
     def take(self, chosen: Int64 | slice) -> Items:
-        return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
+        return Items(*(getattr(self, name)[chosen] for name in Items.__struct_fields__))
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
-    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
+    return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__struct_fields__))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(msgspec.Struct, frozen=True, eq=False):
     """All items of a level, sorted by timeline line, then by start. The items of line i have the indices
     ``bounds[i]`` to ``bounds[i + 1] - 1``.
 
@@ -82,8 +80,7 @@ class Level:
         return Items(first, first, first, np.ones(len(first), np.int32), trace.dur_ns[first])
 
 
-@dataclass(frozen=True, eq=False)
-class Pyramid:
+class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     """All levels of one trace. Line i of the timeline is drawn in lane ``lane[i]`` at depth ``depth[i]``."""
 
     trace: TraceTable

@@ -11,18 +11,20 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.events import NOT_DECODED, Decode
-from tb_plugin.formats._chrome.segments import LIST_END, Segments, Taken, repaired_json
 from tb_plugin.formats._chrome.sniffing import BOM, EVENT_LIST, HEAD_BYTES, has_events, is_event
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.formats.values import to_storable
+
+if TYPE_CHECKING:
+    from tb_plugin.formats._chrome.segments import Taken
 
 MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
 # values in all root members; a value takes about 100 bytes of memory, 40 times its text
@@ -206,6 +208,8 @@ class Document:
         self._free_values -= values
         members = _members(text)
         if members is None:
+            from tb_plugin.formats._chrome.segments import repaired_json
+
             found = repaired_json(text, _members)
             if found is None:
                 self._log.note("bad_metadata", "metadata that could not be repaired was skipped", offset)
@@ -344,6 +348,8 @@ class Document:
 
         More lists or much metadata may follow. Without this check, their text would be decoded event by event.
         """
+        from tb_plugin.formats._chrome.segments import LIST_END
+
         endings = [match.start() + 1 for match in islice(LIST_END.finditer(self._data, first), _MAX_LIST_ENDS)]
         for end in endings:
             if self._decode_in_place(first, end):
@@ -383,7 +389,11 @@ class Document:
         self._handed_out += len(events)
 
     def _take_damaged(self, first: int) -> Taken:
+        from tb_plugin.formats._chrome.segments import Taken
+
         taken = Taken()
+
+        from tb_plugin.formats._chrome.segments import Segments
 
         def decode() -> Sequence[Any]:
             nonlocal taken

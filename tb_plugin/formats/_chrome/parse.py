@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.document import CHOOSE, Document
@@ -102,8 +104,7 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     decoded: int  # decoded events
     loaded: int
     unknown: Mapping[str, int]  # number of events of unknown category, by category

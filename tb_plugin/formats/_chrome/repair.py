@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 MAX_MEND_BYTES = (
     4 << 20
@@ -32,12 +33,11 @@ _SURROGATE = re.compile(
 )
 
 
-@dataclass
-class Repaired:
+class Repaired(msgspec.Struct):
     """Text that should now be valid JSON, and the repairs made (codes of issues.TEXTS)."""
 
     text: str
-    reasons: set[str] = field(default_factory=set)
+    reasons: set[str] = msgspec.field(default_factory=set)
 
 
 def decode_text(raw: bytes) -> Repaired:

@@ -10,8 +10,9 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from tb_plugin.formats._chrome.events import NOT_DECODED
 from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_text, mend_name_line, mend_tokens, walk
@@ -32,8 +33,7 @@ _MAX_RESTARTS = 8
 Decode = Callable[[bytes], Sequence[Any]]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A problem at one offset of the text."""
 
     code: str
@@ -42,12 +42,11 @@ class Finding:
     example: str
 
 
-@dataclass
-class Taken:
+class Taken(msgspec.Struct):
     """Events and problems of a damaged piece of text."""
 
-    events: list[Any] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    events: list[Any] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
     repaired: int = 0
     end: int = 0  # position to continue from
     list_ended: bool = False  # ``end`` is after the list's closing bracket

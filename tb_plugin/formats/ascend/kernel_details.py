@@ -6,13 +6,14 @@ The rows of these kernels come from the trace view.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.formats._chrome.interning import Interner
@@ -39,8 +40,7 @@ _SHAPES = "Shapes"
 _NEAR_NS = 1000  # tolerance for the start of a kernel in both files, because of rounding
 
 
-@dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(msgspec.Struct, frozen=True, eq=False):
     """Table rows that have name, start and duration. All columns have equal length."""
 
     name: Int32
@@ -65,7 +65,7 @@ class Kernels:
             has_value = np.flatnonzero(place[fact.row] != MISSING)
             if len(has_value):
                 facts.append(replace(fact, row=place[fact.row[has_value]], value=fact.value[has_value]))
-        columns = {each.name: getattr(self, each.name)[row] for each in fields(self) if each.name != "facts"}
+        columns = {each: getattr(self, each)[row] for each in self.__struct_fields__ if each != "facts"}
         return Kernels(**columns, facts=tuple(facts))
 
 

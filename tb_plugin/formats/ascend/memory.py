@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -171,7 +170,7 @@ def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTo
         if both not in has_value and {pytorch, graph} <= has_value:
             parts.append(_summed(found, ours, pytorch, graph, both))
             log.add("added_up", "note", count=len(parts[-1].time_ns))
-    return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})
+    return AllocatorTotals(**{f: np.concatenate([getattr(part, f) for part in parts]) for f in found.__struct_fields__})
 
 
 def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
@@ -181,7 +180,7 @@ def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
         return totals
     kept = pair < MOST_NAMES
     log.add("many_names", "dropped", count=int((~kept).sum()))
-    return AllocatorTotals(**{f.name: getattr(totals, f.name)[kept] for f in fields(totals)})
+    return AllocatorTotals(**{f: getattr(totals, f)[kept] for f in totals.__struct_fields__})
 
 
 def _summed(
@@ -191,7 +190,7 @@ def _summed(
     row = row[np.argsort(totals.time_ns[row], kind="stable")]
     place = np.arange(len(row))
     last = [np.maximum.accumulate(np.where(totals.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
-    columns = {f.name: getattr(totals, f.name)[row] for f in fields(totals)}
+    columns = {f: getattr(totals, f)[row] for f in totals.__struct_fields__}
     for key in ("allocated", "reserved", "active"):
         values = columns[key]
         sides = [np.where(at >= 0, values[at], MISSING) for at in last]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.kernel_details import Kernels, places_among
@@ -78,7 +78,7 @@ def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32,
     before = made["device_args"]
     more = device_args(row, kernels.stream[chosen], none, none.astype(np.int32))
     made["device_args"] = replace(
-        before, **{key: np.concatenate((column, vars(more)[key])) for key, column in vars(before).items()}
+        before, **{key: np.concatenate((column, getattr(more, key))) for key, column in asdict(before).items()}
     )
     return made
 

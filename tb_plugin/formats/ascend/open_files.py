@@ -6,9 +6,10 @@ Each file is opened at most once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files

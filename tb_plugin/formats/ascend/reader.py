@@ -6,11 +6,11 @@ Each file may be missing, truncated or unreadable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.devices import describe_all
 from tb_plugin.errors import UnreadableTrace

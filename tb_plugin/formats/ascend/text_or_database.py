@@ -6,8 +6,8 @@ The numbers in the text files are used. The database only serves to check them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -26,8 +26,7 @@ _MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
 MAX_DIFFERENCES = 5  # maximum number of differences to describe; others are only counted
 
 
-@dataclass(frozen=True)
-class ComparedNumber:
+class ComparedNumber(msgspec.Struct, frozen=True):
     """A number that both sources contain, and the tolerance of its comparison."""
 
     value: float

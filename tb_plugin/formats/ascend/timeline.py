@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
@@ -140,7 +140,7 @@ class Timeline:
             both = (source != MISSING) & (target != MISSING)
             external[source[both]] = source[both] + 1
             external[target[both]] = source[both] + 1
-        flows = Flows(**{key: getattr(ends, key)[name == 2] for key in vars(Flows())})
+        flows = Flows(**{key: getattr(ends, key)[name == 2] for key in Flows.__struct_fields__})
         is_chosen = (name == 0) & ~host_to_device
         return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
@@ -229,5 +229,5 @@ def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> Dev
 
 
 def _chosen_arrows(ends: ArrowEnds, is_chosen: Bool) -> ArrowEnds:
-    columns = {key: column[is_chosen] if len(column) else column for key, column in vars(ends).items()}
+    columns = {key: column[is_chosen] if len(column) else column for key, column in asdict(ends).items()}
     return replace(ends, **columns)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tb_plugin.formats._chrome.other_events import Names as ViewNames
@@ -14,8 +14,7 @@ from tb_plugin.formats.ascend.lanes import Lanes
 from tb_plugin.model.trace.schema import MISSING
 
 
-@dataclass(frozen=True)
-class NamesOf:
+class NamesOf(msgspec.Struct, frozen=True):
     """Names and sort order of processes and threads."""
 
     processes: Mapping[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import not_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,11 @@ from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detach,
 from tb_plugin.formats.kineto.other_events import Arrows, Memory
 from tb_plugin.formats.kineto.rows import RowColumns
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
-from tb_plugin.formats.kineto.window_cut import cut_of
 from tb_plugin.model.trace.schema import OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import Window
+
+if TYPE_CHECKING:
+    from tb_plugin.formats._chrome.window_cut import Cut
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -48,7 +50,11 @@ class Collector:
         self.names = Names()
         self.marks = Marks(detach, merge_arguments, log)
         self.event_count = 0
-        self.cut = None if window is None else cut_of(window)
+        self.cut: Cut | None = None
+        if window is not None:
+            from tb_plugin.formats.kineto.window_cut import cut_of
+
+            self.cut = cut_of(window)
         self._log = log
         self._decoding = decoding
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -53,8 +52,7 @@ class _Absent:
     """Default value of a discovered argument. Each argument has a separate object, compared by identity."""
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(msgspec.Struct, frozen=True):
     """An argument that the file contains but that is not a field of ``Args``."""
 
     key: str  # name in the file

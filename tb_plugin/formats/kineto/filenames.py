@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.filenames import json_candidate, run_of
 from tb_plugin.formats.base import Candidate, ListedFile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from statistics import median
 from typing import Any
 
 from tb_plugin.formats.base import JobInfo
@@ -105,6 +104,8 @@ def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int |
     """
     if not events:
         return None, ""
+    from statistics import median
+
     recorded = int(median(int(whole) * 1000 + int(part.ljust(3, b"0")) for _, whole, part in events))
     base = _number(_BASE_TIME, head)
     for time in (recorded, recorded + (base or 0)):

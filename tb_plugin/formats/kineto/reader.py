@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.columns import Values
@@ -24,7 +25,6 @@ from tb_plugin.formats.kineto.device_counters import of_devices
 from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
-from tb_plugin.formats.kineto.survey import KinetoSurvey
 from tb_plugin.formats.kineto.torch_2_14 import (
     bound_arrows,
     complete_arguments,
@@ -61,6 +61,8 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
+        from tb_plugin.formats.kineto.survey import KinetoSurvey
+
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with single_pass(source, options, surveying, Decoding(), progress):
             return surveying.finish()
@@ -155,7 +157,7 @@ class Reading:
         )
         texts = collector.interner.texts
         return RawTrace(
-            **vars(core),
+            **asdict(core),
             **name_flags(core, texts, collectives.row, own_communication(core, classes)),
             strings=StringTable(texts),
             devices=_devices(document.metadata, list(collector.rows.device_ids), memory),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -85,8 +85,7 @@ EVENT_LIST_PID = "CPU functions"  # pid in EventList.export_chrome_trace, whose 
 LEGACY_DEVICE_PID = "CUDA functions"  # pid of device time in the legacy autograd profiler
 
 
-@dataclass(frozen=True, eq=False)
-class Core:
+class Core(msgspec.Struct, frozen=True, eq=False):
     """Columns with a value for every row."""
 
     start_ns: Int64

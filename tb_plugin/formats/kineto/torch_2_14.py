@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.kineto.rows import Core
@@ -99,11 +99,11 @@ def bound_arrows(found: Flows, interner: Interner) -> ArrowEnds:
 
 def _named_arrows(found: Flows, name: str, interner: Interner) -> ArrowEnds:
     count = len(found.start_time_ns)
-    return ArrowEnds(np.full(count, interner.text(name), np.int32), **vars(found), to_next=np.zeros(count, np.bool_))
+    return ArrowEnds(np.full(count, interner.text(name), np.int32), **asdict(found), to_next=np.zeros(count, np.bool_))
 
 
 def concatenate_arrows(*ends: ArrowEnds) -> ArrowEnds:
-    return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
+    return ArrowEnds(*(np.concatenate([getattr(each, f) for each in ends]) for f in ArrowEnds.__struct_fields__))
 
 
 def _lane(pid: Int32, tid: Int32) -> Int64:

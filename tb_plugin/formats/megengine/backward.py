@@ -10,8 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +24,7 @@ SUFFIX = "Backward"
 _MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
 
 
-@dataclass(frozen=True, eq=False)
-class Pass:
+class Pass(msgspec.Struct, frozen=True, eq=False):
     """One backward pass, and the forward operators that may belong to it."""
 
     nodes: Sequence[int]  # scopes in order

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
@@ -21,8 +22,7 @@ _OTHER_TYPE = 20  # device type numbers are those of MemoryEvents
 MOST_DEVICES = 1 << 15
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
+class Counted(msgspec.Struct, frozen=True, eq=False):
     """Counters, with the device and unit of each series."""
 
     events: CounterEvents
@@ -56,7 +56,7 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
             )
     columns = np.array(known, np.int32).reshape(-1, 5).T
     joined = (
-        {f.name: np.concatenate([getattr(each, f.name) for each in levels]) for f in fields(MemoryEvents)}
+        {f: np.concatenate([getattr(each, f) for each in levels]) for f in MemoryEvents.__struct_fields__}
         if levels
         else {}
     )

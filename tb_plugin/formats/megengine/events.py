@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+class Events(msgspec.Struct, frozen=True, eq=False):
     """All events on lanes, in file order. Most columns are string ids; phase, times and ``number`` are not."""
 
     phase: UInt8

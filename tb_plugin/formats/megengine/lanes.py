@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.megengine.events import BEGIN, FINISH, START, STEP, Events
@@ -37,8 +38,7 @@ _KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(msgspec.Struct, frozen=True, eq=False):
     """Lanes in order of first appearance, and the lane of each event."""
 
     of: Int32
@@ -89,8 +89,7 @@ def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str],
     return Lanes(of, pid, tid, node, cupti, executes, titles)
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Process, thread (string ids) and device under which each lane is displayed."""
 
     pid: Int32

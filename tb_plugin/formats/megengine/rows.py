@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -40,8 +40,7 @@ LAUNCHED = "KernelLaunch"  # name of the launch instant of an operator's work, r
 BASE_BITS = 40  # bits for operator and launch numbers, which restart in each process of a file
 
 
-@dataclass(frozen=True, eq=False)
-class Kinds:
+class Kinds(msgspec.Struct, frozen=True, eq=False):
     """Kind, operator and launch number of each slice."""
 
     kind: UInt8
@@ -151,8 +150,7 @@ def _link_copies(
         launch[mine] = launch[call] = (1 << BASE_BITS - 1) + slices.begin[call] + (process[call] << BASE_BITS)
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(msgspec.Struct, frozen=True, eq=False):
     """Events without duration: indices in file order, and kinds."""
 
     at: Int64

@@ -7,8 +7,8 @@ interpolation, so times may go backwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Slices:
+class Slices(msgspec.Struct, frozen=True, eq=False):
     """Slices from matched begin and end events, sorted by start."""
 
     lane: Int32

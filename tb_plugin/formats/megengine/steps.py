@@ -6,8 +6,7 @@ covers the work that the program requested during it: forward pass, backward pas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,16 +22,14 @@ STOPPED = "StopStep"
 _OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
+class Marks(msgspec.Struct, frozen=True, eq=False):
     """End of each step, and the lane on which it was recorded."""
 
     time_ns: Int64
     lane: Int32
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows in which steps are searched. Times are those in the file."""
 
     start_ns: Int64

@@ -6,7 +6,6 @@ import re
 
 from tb_plugin.formats.format_entry import FormatEntry
 from tb_plugin.formats.memory_snapshot.filenames import ENDINGS, READER_ID, find_candidates
-from tb_plugin.formats.memory_snapshot.html_page import is_page
 
 _SNAPSHOT_KEYS = re.compile(
     rb"device_traces|allocator_settings|external_annotations|host_segments|segment_type|active_allocated|total_size"
@@ -16,6 +15,8 @@ _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\(l|\}q|\]q)")
 
 def _sniff(head: bytes) -> bool:
     """Returns True for a pickle with the keys of a snapshot, and for a page of the memory viewer."""
+    from tb_plugin.formats.memory_snapshot.html_page import is_page
+
     return (_PICKLE.match(head) is not None and _SNAPSHOT_KEYS.search(head) is not None) or is_page(head)
 
 

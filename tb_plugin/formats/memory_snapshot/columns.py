@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -14,10 +14,7 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.snapshot.table import Stacks
 from tb_plugin.model.trace.schema import MISSING
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T", bound=msgspec.Struct)
 _MAX_NUMBER = 2**63 - 1
 MAX_TEXT = 16 * 1024  # characters of a text
 MAX_FRAMES = 4096  # frames of a stack
@@ -28,11 +25,11 @@ class TooMany(Exception):
 
 
 class Columns(Generic[T]):
-    """Columns of a dataclass of arrays, filled piece by piece. Arrays grow in place, to avoid memory fragmentation."""
+    """Columns of a Struct of arrays, filled piece by piece. Arrays grow in place, to avoid memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._columns = {f.name: getattr(kind(), f.name).copy() for f in fields(kind)}
+        self._columns = {f: getattr(kind(), f).copy() for f in kind.__struct_fields__}
         self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:

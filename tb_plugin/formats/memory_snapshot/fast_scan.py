@@ -8,9 +8,9 @@ numbers, texts, references, pairs of numbers, or lists of references.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,7 @@ _SALT = np.uint64(secrets.randbits(64))  # random, so that hash collisions canno
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
-@dataclass
-class Values:
+class Values(msgspec.Struct):
     """Values of one field of the scanned events."""
 
     form: Bytes
@@ -53,8 +52,7 @@ class Values:
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
-@dataclass
-class Scan:
+class Scan(msgspec.Struct):
     """Events found in part of a pickle, sorted by start. Between them there may be bytes that were not read."""
 
     start: Int64
@@ -62,7 +60,7 @@ class Scan:
     memo: Int64  # memo index of the event, as in ``Values.memo``
     memoized: Int64  # number of implicit memo indices used by each event
     is_explicit: Bool  # memo indices are written in the file
-    fields: dict[int, Values] = field(default_factory=dict)
+    fields: dict[int, Values] = msgspec.field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
         """Returns the range ``[first, last)`` of events that start at offset ``at`` and follow each other directly.

@@ -7,8 +7,9 @@ runtime takes as long as loading all other readers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import FileSize, Progress, Reader, ReadOptions, Source

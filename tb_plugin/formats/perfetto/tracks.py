@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.interned import clean_text, text_json
@@ -17,16 +18,14 @@ _BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")
 _NOWHERE = "(no process)"
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """Process and thread of a track. Both ids are JSON texts."""
 
     pid: str
     tid: str
 
 
-@dataclass(frozen=True)
-class CounterTrack:
+class CounterTrack(msgspec.Struct, frozen=True):
     """Name, process and scaling of a counter."""
 
     uuid: int

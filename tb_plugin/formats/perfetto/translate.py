@@ -8,10 +8,10 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.parse import no_garbage_collection

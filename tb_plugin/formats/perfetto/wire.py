@@ -6,10 +6,10 @@ message and field would be too slow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
@@ -25,8 +25,7 @@ class Malformed(Exception):
     """A message contains an invalid field, or too many fields."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(msgspec.Struct, frozen=True, eq=False):
     """Fields of messages, sorted by index within the message, then by message."""
 
     message: Int64
@@ -37,7 +36,7 @@ class Fields:
 
     def of(self, number: int) -> Fields:
         chosen = np.flatnonzero(self.number == number)
-        return Fields(*(column[chosen] for column in vars(self).values()))
+        return Fields(*(column[chosen] for column in astuple(self)))
 
 
 def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:

@@ -6,8 +6,8 @@ The last space of a line separates stack and value. The values of equal stacks a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +24,7 @@ _EXAMINED_LINES = 50  # maximum number of lines to examine
 _BATCH = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, eq=False)
-class Folded:
+class Folded(msgspec.Struct, frozen=True, eq=False):
     """Distinct stacks as text, and the value of each. ``lines`` is the number of lines with a stack."""
 
     stacks: pa.Array

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,8 +25,7 @@ _LOOKS = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True, eq=False):
     """Calls in the stacks of graph nodes.
 
     The value of a call is the number of nodes that this call launched directly.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -69,8 +68,7 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(msgspec.Struct, frozen=True, eq=False):
     """The merged stacks of all profiles.
 
     ``event_count`` is the number of samples and events in the file, including skipped ones.

@@ -6,11 +6,12 @@ Computes the lifetimes of blocks and segments, sorts the devices, and converts t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.snapshot.lifetimes import Final, Lives, lives_of
 from tb_plugin.model.snapshot.reserved import Ranges, fixed_ranges, mapped_ranges
@@ -30,10 +31,7 @@ from tb_plugin.model.snapshot.table import (
 )
 from tb_plugin.model.trace.schema import MISSING
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T", bound=msgspec.Struct)
 Int64 = npt.NDArray[np.int64]
 
 
@@ -101,7 +99,7 @@ def _last_host(device: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
 
 
 def _taken(columns: T, rows: Any) -> T:
-    return type(columns)(**{f.name: getattr(columns, f.name)[rows] for f in fields(columns)})
+    return type(columns)(**{f: getattr(columns, f)[rows] for f in columns.__struct_fields__})
 
 
 def _concatenated(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
@@ -114,9 +112,9 @@ def _concatenated(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -
     }
     types |= dict.fromkeys(("device", "stream", "pool"), np.int16)
     made = {}
-    for f in fields(kind):
-        dtype = types.get(f.name, np.int32)
-        made[f.name] = np.concatenate([np.empty(0, dtype), *(part[f.name].astype(dtype) for part in parts)])
+    for f in kind.__struct_fields__:
+        dtype = types.get(f, np.int32)
+        made[f] = np.concatenate([np.empty(0, dtype), *(part[f].astype(dtype) for part in parts)])
     return kind(**made)
 
 
@@ -158,7 +156,7 @@ def _ranges(events: Events, final: FinalSegments) -> tuple[Ranges, int]:
         back = _values_at(rows, ranges.final)
         found.append(Ranges(ranges.address, ranges.size, ranges.begin, ranges.end, ranges.event, back))
         odd += unfit
-    return Ranges(*(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(Ranges))), odd
+    return Ranges(*(np.concatenate([getattr(part, f) for part in found]) for f in Ranges.__struct_fields__)), odd
 
 
 def _or(

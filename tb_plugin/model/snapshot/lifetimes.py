@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,8 +14,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Final:
+class Final(msgspec.Struct, frozen=True, eq=False):
     """Blocks in use at the end of the history. ``row`` is the row of each block in the file."""
 
     row: Int64
@@ -24,8 +22,7 @@ class Final:
     state: npt.NDArray[np.int8]
 
 
-@dataclass(frozen=True, eq=False)
-class Lives:
+class Lives(msgspec.Struct, frozen=True, eq=False):
     """Lifetimes of a device's blocks. Start and end are event numbers (see ``snapshot.table``)."""
 
     event: Int32
@@ -40,8 +37,7 @@ class Lives:
     lost: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Groups:
+class _Groups(msgspec.Struct, frozen=True, eq=False):
     """Groups of consecutive events at the same address. Each allocation starts a new group.
 
     All columns except ``what`` have one row per group.

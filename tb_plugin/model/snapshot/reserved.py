@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -14,8 +14,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranges:
+class Ranges(msgspec.Struct, frozen=True, eq=False):
     """Reserved address ranges over time.
 
     ``event`` and ``final`` are the rows that contain the details of each range; -1 = none.

@@ -8,10 +8,10 @@ before the first event, ``begin`` is -1. If it still exists after the last event
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -57,8 +57,7 @@ class State(IntEnum):
     ALLOCATED = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+class Events(msgspec.Struct, frozen=True, eq=False):
     """Allocator events, grouped by device, in file order. -1 = absent, unless noted otherwise."""
 
     device: Int16 = no_rows(np.int16)
@@ -81,8 +80,7 @@ class Events:
     """String id of the category. Only synthetic snapshots have categories."""
 
 
-@dataclass(frozen=True, eq=False)
-class FinalSegments:
+class FinalSegments(msgspec.Struct, frozen=True, eq=False):
     """Segments at the time of the snapshot."""
 
     device: Int16 = no_rows(np.int16)
@@ -96,8 +94,7 @@ class FinalSegments:
     stack: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class FinalBlocks:
+class FinalBlocks(msgspec.Struct, frozen=True, eq=False):
     """Blocks at the time of the snapshot. ``segment`` is an index into FinalSegments."""
 
     segment: Int32 = no_rows(np.int32)
@@ -109,11 +106,10 @@ class FinalBlocks:
     stack: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Stacks:
+class Stacks(msgspec.Struct, frozen=True, eq=False):
     """Distinct call stacks. Stack i has the frames ``frame[first[i]:first[i + 1]]``, innermost first."""
 
-    first: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    first: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     frame: Int32 = no_rows(np.int32)
     file: Int32 = no_rows(np.int32)
     """String id of the source file of each frame."""
@@ -124,8 +120,7 @@ class Stacks:
         return len(self.first) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Annotations:
+class Annotations(msgspec.Struct, frozen=True, eq=False):
     """User annotations (``record_function``) during the history."""
 
     device: Int16 = no_rows(np.int16)
@@ -134,8 +129,7 @@ class Annotations:
     time_ns: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class RawSnapshot:
+class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Contents of a snapshot file as columns, before any data is computed."""
 
     events: Events
@@ -161,8 +155,7 @@ class RawSnapshot:
     """Maximum number of events that the recorder's buffer can store; None if not reported."""
 
 
-@dataclass(frozen=True, eq=False)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks, sorted by device and first event. Blocks that existed before the history come first."""
 
     device: Int16
@@ -187,8 +180,7 @@ class Blocks:
     metadata: Int32
 
 
-@dataclass(frozen=True, eq=False)
-class Segments:
+class Segments(msgspec.Struct, frozen=True, eq=False):
     """Reserved address ranges, sorted by device and first event."""
 
     device: Int16
@@ -203,8 +195,7 @@ class Segments:
     end: Int32
 
 
-@dataclass(frozen=True)
-class Oddities:
+class Oddities(msgspec.Struct, frozen=True):
     """Counts of the inconsistencies in the history of a device, by type."""
 
     unmatched_releases: int = 0
@@ -220,8 +211,7 @@ class Oddities:
     """Number of segments whose allocation or release contradicts other events."""
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """An allocator snapshot after assembly."""
 
     events: Events

@@ -6,11 +6,12 @@ Sorts the rows, excludes impossible times, computes nesting and links, and deter
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace import links, recorded_arrows, tree
@@ -214,7 +215,7 @@ def _moved(section: Section, position: Int32) -> Section:
     place = np.full(len(position), MISSING, np.int32)
     place[row[kept]] = kept
     order = place[place != MISSING]
-    columns = {f.name: getattr(section, f.name)[order] for f in fields(section) if f.name != "row"}
+    columns = {f: getattr(section, f)[order] for f in section.__struct_fields__ if f != "row"}
     return replace(section, row=row[order], **columns)
 
 
@@ -336,8 +337,7 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
     return forward
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
+class _Drawn(msgspec.Struct, frozen=True, eq=False):
     """Vertical position of each row on its track, and whether each host row partially overlaps another row."""
 
     depth: npt.NDArray[np.int16]

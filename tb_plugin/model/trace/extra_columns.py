@@ -6,12 +6,13 @@ The data is stored and displayed unchanged. It is only used by analyses that are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.schema import no_rows
 
@@ -49,8 +50,7 @@ DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
 SINCE_1970 = "ns since 1970"
 
 
-@dataclass(frozen=True, eq=False)
-class OpenColumn:
+class OpenColumn(msgspec.Struct, frozen=True, eq=False):
     """An extra property of some rows. The property has the same name as in the profile."""
 
     key: str
@@ -73,8 +73,7 @@ class OpenColumn:
         return self.value[place], self.row[place] == rows
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedColumn:
+class ReportedColumn(msgspec.Struct, frozen=True, eq=False):
     """A column of a vendor table. ``values`` contains texts, integers or floats; null = empty."""
 
     key: str
@@ -84,8 +83,7 @@ class ReportedColumn:
     values: pa.Array
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedTable:
+class ReportedTable(msgspec.Struct, frozen=True, eq=False):
     """A table that the profiler writes, with all columns unchanged."""
 
     name: str
@@ -94,8 +92,7 @@ class ReportedTable:
     columns: tuple[ReportedColumn, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedSteps:
+class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
     """Steps that the profiler reports in a separate table, not as annotations.
 
     The steps are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
@@ -110,8 +107,7 @@ class ReportedSteps:
 RELEASE_WITHOUT_ALLOCATION = -2
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedMemory:
+class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
     """Extra data about allocator events, one row per event.
 
     Empty if the profiler reports no such data. -1 = not reported.
@@ -125,8 +121,7 @@ class ReportedMemory:
     """Time when the released memory returned to the pool, on the same clock as the allocator events."""
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatorBlocks:
+class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
     """Memory blocks that the profiler reports with allocation and release times.
 
     Times are on the same clock as the ``start_ns`` of rows. -1 = absent.
@@ -145,8 +140,7 @@ class AllocatorBlocks:
     device_id: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatorTotals:
+class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
     """Memory totals of allocators or software components over time. A total is valid until the next total of the
     same allocator and device.
 
@@ -181,7 +175,7 @@ def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenC
 def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
     """Returns the blocks sorted by start. Their times are converted to times relative to ``origin``."""
     order = np.argsort(blocks.start_ns, kind="stable")
-    columns = {f.name: getattr(blocks, f.name)[order] for f in fields(blocks)}
+    columns = {f: getattr(blocks, f)[order] for f in blocks.__struct_fields__}
     columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
     columns["start_ns"] = np.where(columns["start_ns"] == -1, -1, columns["start_ns"] - origin)
     return AllocatorBlocks(**columns)
@@ -190,6 +184,6 @@ def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
 def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
     """Returns the totals sorted by time. Their times are converted to times relative to ``origin``."""
     order = np.argsort(totals.time_ns, kind="stable")
-    columns = {f.name: getattr(totals, f.name)[order] for f in fields(totals)}
+    columns = {f: getattr(totals, f)[order] for f in totals.__struct_fields__}
     columns["time_ns"] = columns["time_ns"] - origin
     return AllocatorTotals(**columns)

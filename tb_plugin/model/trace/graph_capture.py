@@ -7,11 +7,12 @@ strings of this trace. The texts of the other trace are added to them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.strings import StringTable
@@ -23,8 +24,7 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Scopes:
+class Scopes(msgspec.Struct, frozen=True, eq=False):
     """Host calls and ranges that were active during a launch, parents first. -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
@@ -70,14 +70,13 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(msgspec.Struct, frozen=True, eq=False):
     """Sequences of device work in launch order.
 
     The work of sequence i is in rows ``begin[i]`` to ``begin[i + 1] - 1`` of the other columns. -1 = absent.
     """
 
-    begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
     """True if the work was captured into a graph, False if it was executed."""
     kind: UInt8 = no_rows(np.uint8)
@@ -97,26 +96,24 @@ class Sequences:
         return len(self.begin) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class NodeStacks:
+class NodeStacks(msgspec.Struct, frozen=True, eq=False):
     """Python calls that enclose the launches of graph nodes."""
 
     node: Int64 = no_rows(np.int64)
     """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
     """Index in ``scopes`` of the innermost enclosing call."""
-    scopes: Scopes = field(default_factory=Scopes)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
 
 
-@dataclass(frozen=True, eq=False)
-class Captured:
+class Captured(msgspec.Struct, frozen=True, eq=False):
     """Data from other recordings about CUDA graphs that are replayed in this trace."""
 
     source: str = ""
     """Display name of the recording: its run, worker and span, or the name of its file."""
-    scopes: Scopes = field(default_factory=Scopes)
-    sequences: Sequences = field(default_factory=Sequences)
-    stacks: NodeStacks = field(default_factory=NodeStacks)
+    scopes: Scopes = msgspec.field(default_factory=Scopes)
+    sequences: Sequences = msgspec.field(default_factory=Sequences)
+    stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
     """For several combined recordings, the index of the first sequence of each recording, and the recording's
     display name.
@@ -192,6 +189,6 @@ def _own(part: _Part, of: Int32, offset: int) -> _Part:
 
 
 def _concatenated(parts: Sequence[_Part]) -> _Part:
-    names = [field.name for field in fields(parts[0]) if field.name not in ("begin", "scopes")]
+    names = [field for field in parts[0].__struct_fields__ if field not in ("begin", "scopes")]
     columns: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
     return replace(parts[0], **columns)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
+
+GPU = "GPU"
 
 
-@dataclass(frozen=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True):
     """Names in profiles of one device family for cores, operations, counters and links.
 
     Empty = the family has none.
@@ -37,8 +38,7 @@ class DeviceFacts:
     """Regular expression for the names of kernels that wait for data from another rank."""
 
 
-@dataclass(frozen=True)
-class DeviceInfo:
+class DeviceInfo(msgspec.Struct, frozen=True):
     """Properties of one device. ``id`` is the text of ``args.device``. None = unknown."""
 
     id: str

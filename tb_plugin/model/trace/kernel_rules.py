@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.model.trace.schema import no_rows
 
 
-@dataclass(frozen=True)
-class RuleFile:
+class RuleFile(msgspec.Struct, frozen=True):
     """Text of the user's rules. If the file could not be read, ``problem`` contains the reason."""
 
     text: str = ""
     problem: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassNames(msgspec.Struct, frozen=True, eq=False):
     """Kernel and operator names that match a rule, and their kernel classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,8 +20,7 @@ Int32 = npt.NDArray[np.int32]
 _VARYING = r"\d+"
 
 
-@dataclass(frozen=True, eq=False)
-class Launches:
+class Launches(msgspec.Struct, frozen=True, eq=False):
     """Launches of kernels by one thread, sorted by time."""
 
     row: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -56,8 +55,7 @@ def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, 
     return np.where(unknown, only, found).astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Autograd:
+class Autograd(msgspec.Struct, frozen=True, eq=False):
     """Sequence numbers and forward threads of operator rows; -1 = absent."""
 
     row: Int64

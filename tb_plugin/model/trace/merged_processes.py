@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
@@ -34,8 +35,7 @@ _MIN_FIT_SHARE = 0.99
 _MIN_REPEATED_SHARE = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class Merged:
+class Merged(msgspec.Struct, frozen=True, eq=False):
     """A raw trace in which each process has its own devices, and the process of each row.
 
     Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.extra_columns import moved_columns
@@ -40,8 +41,7 @@ _ROWS = (
 _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous")
 
 
-@dataclass(frozen=True, eq=False)
-class RankTrace:
+class RankTrace(msgspec.Struct, frozen=True, eq=False):
     """One rank of a merged file: the worker name, and a function that builds the trace."""
 
     label: str
@@ -229,7 +229,7 @@ def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[Device
 def _taken(columns: Columns, kept: Bool) -> Columns:
     taken: Columns = replace(
         columns,
-        **{f.name: column[kept] if len(column := getattr(columns, f.name)) else column for f in fields(columns)},
+        **{f: column[kept] if len(column := getattr(columns, f)) else column for f in columns.__struct_fields__},
     )
     return taken
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.rows import Rows
@@ -22,8 +22,7 @@ LEAST_NS = 100_000_000
 CODE = "overflowed_duration"
 
 
-@dataclass(frozen=True, eq=False)
-class Clipped:
+class Clipped(msgspec.Struct, frozen=True, eq=False):
     """Rows whose end is implausible, and a plausible end for each of these rows."""
 
     row: Int64

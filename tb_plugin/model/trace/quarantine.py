@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory, totals_from
 from tb_plugin.model.trace.order import MOST, far_from, is_summable
@@ -62,7 +61,7 @@ def memory_of(
     big[~far] = ~is_summable(memory.bytes[~far])
     order = np.flatnonzero(~far & ~big)
     order = order[np.argsort(memory.time_ns[order], kind="stable")]
-    columns = {f.name: getattr(memory, f.name)[order] for f in fields(memory)}
+    columns = {f: getattr(memory, f)[order] for f in memory.__struct_fields__}
     columns["time_ns"] = columns["time_ns"] - origin
     wrong = np.zeros(len(order), np.bool_)
     for key in ("total_allocated", "total_reserved"):
@@ -91,7 +90,7 @@ def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, in
     impossible.
     """
     far = far_from(totals.time_ns, origin)
-    kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
+    kept = AllocatorTotals(**{f: getattr(totals, f)[~far] for f in totals.__struct_fields__})
     return totals_from(kept, origin), int(far.sum())
 
 
@@ -103,6 +102,6 @@ def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, in
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)
     order = order[np.argsort(time[order], kind="stable")]
-    columns = {f.name: getattr(counters, f.name)[order] for f in fields(counters)}
+    columns = {f: getattr(counters, f)[order] for f in counters.__struct_fields__}
     columns["time_ns"] = columns["time_ns"] - origin
     return CounterEvents(**columns), len(np.unique(counters.event[bad]))

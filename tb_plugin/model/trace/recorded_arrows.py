@@ -6,10 +6,10 @@ Each end of an arrow is recorded as a time on a thread or stream.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import group, side_by_side, stable_order
 from tb_plugin.model.trace import tree

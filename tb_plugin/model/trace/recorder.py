@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The fix for a finding. ``references`` contains the titles and URLs of external documents."""
 
     todo: str
@@ -18,8 +18,7 @@ class Advice:
 NO_ADVICE = Advice("")
 
 
-@dataclass(frozen=True)
-class ThreadRole:
+class ThreadRole(msgspec.Struct, frozen=True):
     """The role of a framework thread, identified by the name or the events of the thread.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -34,8 +33,7 @@ class ThreadRole:
     """If True, the thread has the role only if all its events match."""
 
 
-@dataclass(frozen=True)
-class StageFrames:
+class StageFrames(msgspec.Struct, frozen=True):
     """Stack frames that identify training stages. Frames are texts such as ``path(line): function``.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -56,8 +54,7 @@ class StageFrames:
     """Frame of forward code that the backward pass runs again."""
 
 
-@dataclass(frozen=True)
-class HostNames:
+class HostNames(msgspec.Struct, frozen=True):
     """Names of events on the CPU for which a device waits: operators, annotations and Python calls.
 
     Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
@@ -77,8 +74,7 @@ class HostNames:
     """Runtime calls that wait for another thread of the framework."""
 
 
-@dataclass(frozen=True)
-class OperatorNames:
+class OperatorNames(msgspec.Struct, frozen=True):
     """Names of operators, grouped by purpose.
 
     Patterns are regular expressions that match anywhere; "" matches nothing.
@@ -116,8 +112,7 @@ class OperatorNames:
     """Backward operators that run forward code again."""
 
 
-@dataclass(frozen=True)
-class ParallelNames:
+class ParallelNames(msgspec.Struct, frozen=True):
     """Names for distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
 
     A range is an annotation, operator or Python call that encloses a launch.
@@ -157,8 +152,7 @@ class ParallelNames:
     """Keys of two extra columns: the size sent to each rank, and the size received from each rank."""
 
 
-@dataclass(frozen=True)
-class CompiledNames:
+class CompiledNames(msgspec.Struct, frozen=True):
     """Names in compiled code. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     lookup: str = ""
@@ -185,8 +179,7 @@ class CompiledNames:
     """Key of the extra column that contains the source file of a generated kernel."""
 
 
-@dataclass(frozen=True)
-class KernelFacts:
+class KernelFacts(msgspec.Struct, frozen=True):
     """Names in profiles for properties of kernels (see ``OpenColumn``).
 
     If there are several names, the first name that occurs in the profile is used.
@@ -206,8 +199,7 @@ class KernelFacts:
     """Columns that are displayed by default in a table of kernels."""
 
 
-@dataclass(frozen=True)
-class StepPattern:
+class StepPattern(msgspec.Struct, frozen=True):
     """Annotation names of server iterations. If a name matches several patterns, the data of all these patterns is
     combined.
 
@@ -235,13 +227,12 @@ class StepPattern:
     """A real trace file that contains matching names; "" if the pattern was never checked on a real trace."""
 
 
-@dataclass(frozen=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True):
     """Names that are specific to one recording tool, and advice for users of the tool."""
 
     id: str = ""
     name: str = ""
-    advice: Mapping[str, Advice] = field(default_factory=dict)
+    advice: Mapping[str, Advice] = msgspec.field(default_factory=dict)
     """Advice by key.
 
     A key is a rule id, a rule id followed by a case (``.inference``), or the name of a missing view

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 
 
-@dataclass(frozen=True)
-class Issue:
+class Issue(msgspec.Struct, frozen=True):
     """One kind of irregularity in a file.
 
     - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
@@ -33,8 +33,7 @@ class Issue:
 _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database_cut"})
 
 
-@dataclass(frozen=True)
-class ReadReport:
+class ReadReport(msgspec.Struct, frozen=True):
     """Result of reading a file.
 
     ``file_bytes`` is the size of the file, and ``text_bytes`` is its size after decompression.
@@ -57,7 +56,7 @@ class ReadReport:
     """Number of events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
     """False if the file is truncated."""
-    issues: tuple[Issue, ...] = field(default=())
+    issues: tuple[Issue, ...] = msgspec.field(default=())
     records: str = "events"
     """Plural word for the entries of a file, such as events; empty if the entries cannot be counted."""
 

@@ -5,10 +5,10 @@ All times are integer nanoseconds relative to the start of the trace, unless a n
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import IntEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -138,5 +138,5 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns a dataclass field whose default is a new empty array."""
-    return field(default_factory=lambda: np.empty(0, dtype=dtype))
+    """Returns a field whose default is a new empty array."""
+    return msgspec.field(default_factory=lambda: np.empty(0, dtype=dtype))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -38,8 +38,7 @@ class Mode(IntEnum):
 MODES = {mode.word: mode for mode in Mode if mode}
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
+class Served(msgspec.Struct, frozen=True, eq=False):
     """Work of server iterations. Each column has one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
@@ -77,8 +76,8 @@ class Served:
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """Returns one tuple per field, in field order. Empty if the instance has no values."""
-        return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
+        return tuple(tuple(getattr(self, field).tolist()) for field in self.__struct_fields__) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
         """Returns the values of some steps. An instance that has no values is returned unchanged."""
-        return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))
+        return self if not len(self) else Served(*(getattr(self, field)[at] for field in self.__struct_fields__))

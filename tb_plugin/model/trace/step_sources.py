@@ -5,10 +5,9 @@ Sources in order of preference: profiler steps, server annotations, repetition, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.order import far_from
 from tb_plugin.model.trace.rows import Rows

@@ -13,11 +13,12 @@ the ``row`` column contains the row to which each entry belongs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
@@ -46,8 +47,7 @@ Bool = npt.NDArray[np.bool_]
 _YEAR_2000_NS = 946_684_800 * 10**9
 
 
-@dataclass(frozen=True, eq=False)
-class OperatorArgs:
+class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of CPU operators and annotations.
 
     All columns are string ids, except the last two columns. -1 = absent.
@@ -69,8 +69,7 @@ class OperatorArgs:
     """Value of ``Fwd thread id``; -1 = absent."""
 
 
-@dataclass(frozen=True, eq=False)
-class PythonArgs:
+class PythonArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of Python function calls and modules; -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -79,8 +78,7 @@ class PythonArgs:
     module_id: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceArgs:
+class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of kernels, memcpys and memsets; -1 or NaN = absent."""
 
     row: Int32 = no_rows(np.int32)
@@ -102,8 +100,7 @@ class DeviceArgs:
     """String id of the copy direction, which is recorded separately from the event name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClippedRows:
+class ClippedRows(msgspec.Struct, frozen=True, eq=False):
     """Rows whose recorded duration is implausible, and this recorded duration.
 
     ``dur_ns`` of the trace contains a shorter duration (see overflow.py).
@@ -113,8 +110,7 @@ class ClippedRows:
     recorded_ns: Int64 = no_rows(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class CallNames:
+class CallNames(msgspec.Struct, frozen=True, eq=False):
     """Names of runtime and driver calls whose role is known."""
 
     name: Int32 = no_rows(np.int32)
@@ -122,8 +118,7 @@ class CallNames:
     """``CallRole`` of the name."""
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveArgs:
+class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
     """Arguments of collectives.
 
     The rows are record_param_comms events and the kernels launched by them. -1 = absent.
@@ -145,8 +140,7 @@ class CollectiveArgs:
     """Global rank of the receiver; only for a send."""
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryEvents:
+class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
     """Allocator events, sorted by time. They are not rows of the trace table.
 
     Absent totals are -1; absent addresses are 0.
@@ -165,8 +159,7 @@ class MemoryEvents:
     tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class CounterEvents:
+class CounterEvents(msgspec.Struct, frozen=True, eq=False):
     """Values of recorded counters, sorted by time. They are not rows of the trace table.
 
     Each value is valid until the time of the next value in the same series.
@@ -186,8 +179,7 @@ class CounterEvents:
     tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class CounterSeries:
+class CounterSeries(msgspec.Struct, frozen=True, eq=False):
     """Reported properties of counter series. A series without reported properties has no row.
 
     ``pid``, ``name`` and ``series`` are as in ``CounterEvents``; -1 = not reported.
@@ -205,8 +197,7 @@ class CounterSeries:
     """String id of the ``DeviceInfo.id`` of the series' device."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
+class Flows(msgspec.Struct, frozen=True, eq=False):
     """Arrows from forward to backward operators, in file order within each flow id.
 
     Times are on the same clock as the ``start_ns`` of rows.
@@ -220,8 +211,7 @@ class Flows:
     end_tid: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowEnds:
+class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between events, in file order.
 
     Each end of an arrow is a time on a thread or stream. Times are on the same clock as ``start_ns``. An arrow
@@ -244,8 +234,7 @@ class ArrowEnds:
     end_row: Int32 = no_rows(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between rows, sorted by (tail, head).
 
     Arrows for launches and forward operators are excluded, because ``launch`` and ``forward`` contain the same
@@ -260,8 +249,7 @@ class Arrows:
     """String id of the arrow's name."""
 
 
-@dataclass(frozen=True, eq=False)
-class AsyncRows:
+class AsyncRows(msgspec.Struct, frozen=True, eq=False):
     """Rows of asynchronous operations, which have no thread.
 
     The ``tid`` of such a row is the name of a track of the process (see lanes.py).
@@ -272,8 +260,7 @@ class AsyncRows:
     """Number of the operation. The rows of one operation are nested."""
 
 
-@dataclass(frozen=True, eq=False)
-class RawTrace:
+class RawTrace(msgspec.Struct, frozen=True, eq=False):
     """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
@@ -298,28 +285,28 @@ class RawTrace:
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
     report: ReadReport
-    operators: OperatorArgs = field(default_factory=OperatorArgs)
-    python: PythonArgs = field(default_factory=PythonArgs)
-    device_args: DeviceArgs = field(default_factory=DeviceArgs)
-    collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
-    memory: MemoryEvents = field(default_factory=MemoryEvents)
-    reported_memory: ReportedMemory = field(default_factory=ReportedMemory)
-    counters: CounterEvents = field(default_factory=CounterEvents)
-    counter_series: CounterSeries = field(default_factory=CounterSeries)
-    flows: Flows = field(default_factory=Flows)
-    arrows: ArrowEnds = field(default_factory=ArrowEnds)
-    process_names: Mapping[str, str] = field(default_factory=dict)
+    operators: OperatorArgs = msgspec.field(default_factory=OperatorArgs)
+    python: PythonArgs = msgspec.field(default_factory=PythonArgs)
+    device_args: DeviceArgs = msgspec.field(default_factory=DeviceArgs)
+    collectives: CollectiveArgs = msgspec.field(default_factory=CollectiveArgs)
+    memory: MemoryEvents = msgspec.field(default_factory=MemoryEvents)
+    reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
+    counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
+    counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
+    flows: Flows = msgspec.field(default_factory=Flows)
+    arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
+    process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Process name for each pid text. If the process has a label, the label is in parentheses after the name."""
-    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     """Thread name for each pair of pid text and tid text."""
-    process_order: Mapping[str, int] = field(default_factory=dict)
+    process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Sort key for each pid text, ascending."""
-    thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    thread_order: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """Sort key of the thread in its process, for each pair of pid text and tid text."""
     nth: Int64 | None = None
     """Nesting order of rows with the same start and end: the outermost row has the lowest number; -1 = not recorded."""
-    asynchronous: AsyncRows = field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Top-level JSON values of the file, except for the event list."""
     base_time_ns: int | None = None
     """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
@@ -330,21 +317,20 @@ class RawTrace:
     operator is on another thread.
     """
     recorder: Recorder = UNKNOWN_RECORDER
-    calls: CallNames = field(default_factory=lambda: CallNames())
-    classes: ClassNames = field(default_factory=lambda: ClassNames())
+    calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
+    classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
     """Steps that the profiler reports. None if steps must be derived from the rows."""
     others: tuple[OpenColumn, ...] = ()
     """Recorded properties for which this class has no column. Their names are those in the profile."""
     reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = field(default_factory=AllocatorTotals)
+    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
     """Memory totals of software components on the device."""
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """A group of timeline rows: a CPU thread, a device stream, or asynchronous operations."""
 
     pid: str
@@ -364,8 +350,7 @@ class Track:
     """Process of the track in a merged file. -1 if the process is unknown, or if the file is not merged."""
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+class Steps(msgspec.Struct, frozen=True, eq=False):
     """Steps sorted by time.
 
     Empty if no steps were recorded. The window of a step includes its device work (docs/concepts/time.md).
@@ -415,8 +400,7 @@ class Steps:
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
 
 
-@dataclass(frozen=True)
-class FullTrace:
+class FullTrace(msgspec.Struct, frozen=True):
     """Data about a whole trace that does not fit into memory, so that only a window of it was opened."""
 
     end_ns: int
@@ -430,8 +414,7 @@ class FullTrace:
     """Start of the first device work; -1 if there is no device work."""
 
 
-@dataclass(frozen=True, eq=False)
-class Window:
+class Window(msgspec.Struct, frozen=True, eq=False):
     """The opened part of a trace: all events that overlap ``[begin_ns, end_ns)``. Times are relative to the start
     of the trace.
 
@@ -449,8 +432,7 @@ class Window:
     full: FullTrace
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """The part of the file on which numbers are based. Every payload includes this coverage.
 
     ``start_ns`` and ``end_ns`` are the start and end of the opened part. ``fraction_read`` is the share of all
@@ -466,8 +448,7 @@ class Coverage:
     """Data about the whole trace if only a window was opened; otherwise None."""
 
 
-@dataclass(frozen=True, eq=False)
-class TraceTable:
+class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Events with a duration, sorted by start, then longest first, then file order. In integer columns, -1 = none.
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
@@ -536,7 +517,7 @@ class TraceTable:
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
+    captured: Captured = msgspec.field(default_factory=Captured)
     """Data from other recordings about CUDA graphs that are replayed in this trace.
 
     The caller adds this data; it is never stored with the trace.

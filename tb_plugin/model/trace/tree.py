@@ -9,9 +9,9 @@ another depth. No event is discarded.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +26,7 @@ Bool = npt.NDArray[np.bool_]
 _SMALL = 2**15
 
 
-@dataclass(frozen=True, eq=False)
-class Nesting:
+class Nesting(msgspec.Struct, frozen=True, eq=False):
     """Nesting of rows, one value per row.
 
     ``parent`` is the index of the parent row (-1 = none). ``depth`` is the vertical position at which the row is

@@ -7,10 +7,11 @@ determines times and sizes. In a second pass, the events of the chosen window ar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.order import overlaps_range
@@ -27,8 +28,7 @@ _STEPS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _SHOWN = 20
 
 
-@dataclass(frozen=True)
-class WindowRequest:
+class WindowRequest(msgspec.Struct, frozen=True):
     """A requested window: labels of the first and last step, or times in nanoseconds since the start of the trace.
 
     If no end is requested, the window is as long as memory allows. A request without a start begins at the first
@@ -54,8 +54,7 @@ def parse_window(text: str) -> WindowRequest:
     )
 
 
-@dataclass(frozen=True)
-class Survey:
+class Survey(msgspec.Struct, frozen=True):
     """Result of a first pass over a whole file. Times are nanoseconds since the first event.
 
     ``lag_ns`` is the longest time from a launch to the end of the launched work. ``cell_ns`` contains the starts of

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.service.answers.multi_questions import TakePart
@@ -42,8 +43,7 @@ _REFUSALS = 10_000
 _COPY = ".ttsummary"
 
 
-@dataclass
-class _Part:
+class _Part(msgspec.Struct):
     """A result that was requested and is not computed yet."""
 
     job: RankJob

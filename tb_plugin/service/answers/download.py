@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 CHUNK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Download:
+class Download(msgspec.Struct, frozen=True):
     """A file to download.
 
     If ``gzipped`` is set, the chunks are gzipped, and the client decompresses them.

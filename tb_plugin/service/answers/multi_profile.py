@@ -7,29 +7,31 @@ view requires this. Then a worker process computes the view.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, view_params
-from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped_part
-from tb_plugin.service.answers.multi_questions import Source, WriteMergedPart
 from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
-from tb_plugin.service.profiles_without_trace import WHY
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
+
+if TYPE_CHECKING:
+    from tb_plugin.service.answers.multi_questions import Source
 
 # Number of attempts if input files keep changing.
 CHANGES = 10
@@ -44,8 +46,7 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 _MAX_REMEMBERED = 64
 
 
-@dataclass(frozen=True, eq=False)
-class _Inputs:
+class _Inputs(msgspec.Struct, frozen=True, eq=False):
     """Cached inputs of a view that covers all workers of a run."""
 
     entries: list[Entry]
@@ -123,8 +124,12 @@ class MultiProfileAnswers:
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
         if not state.ready:
             raise state.failed[0][1]
+        from tb_plugin.service.profiles_without_trace import WHY
+
         away = tuple(worker for worker, error in state.failed if error.what == WHY)
         failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)
+        from tb_plugin.analysis.skipped_workers import LeftOut
+
         told = [*LeftOut(failed, away).params()]
         if state.refused:
             told.append(("refused", _by_reason(state.refused)))
@@ -180,6 +185,8 @@ class MultiProfileAnswers:
         UserError.
         """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
+        from tb_plugin.service.answers.multi_questions import WriteMergedPart
+
         for _ in range(CHANGES):
             if any(map(self._team.summaries.refusal, summaries)):
                 return None

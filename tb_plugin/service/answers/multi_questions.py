@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import ColumnTable, Params, Part
 from tb_plugin.analysis.view_entry import joining
@@ -25,8 +27,7 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-@dataclass(frozen=True)
-class WritePart:
+class WritePart(msgspec.Struct, frozen=True):
     """Computes the result of a view for one profile and writes it to the file ``target``."""
 
     file: ModelFile
@@ -52,8 +53,7 @@ class WritePart:
         return models.part(self.file, analysis, self.params)
 
 
-@dataclass(frozen=True)
-class TakePart:
+class TakePart(msgspec.Struct, frozen=True):
     """Extracts the result of a rank summary and writes it to the file ``target``."""
 
     summary: RankSummary
@@ -78,8 +78,7 @@ _UNPACKED_FACTOR = 5
 Source = str | RankSummary
 
 
-@dataclass(frozen=True)
-class WriteMergedPart:
+class WriteMergedPart(msgspec.Struct, frozen=True):
     """Merges the results of all workers of a run and writes the merged result to the file ``target``.
 
     ``parts`` contains (worker, source) pairs.
@@ -161,8 +160,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     ], {}
 
 
-@dataclass(frozen=True)
-class _Together:
+class _Together(msgspec.Struct, frozen=True):
     """A question about several profiles.
 
     ``parts`` contains (worker, result file) pairs. ``steps`` is the text of the step selection.
@@ -188,8 +186,7 @@ class _Together:
         return table
 
 
-@dataclass(frozen=True)
-class AskMultiView(_Together):
+class AskMultiView(_Together, frozen=True):
     """Computes a view of several profiles, or one page of its tables, as JSON."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -200,8 +197,7 @@ class AskMultiView(_Together):
         return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
-@dataclass(frozen=True)
-class AskMultiCsv(_Together):
+class AskMultiCsv(_Together, frozen=True):
     """Exports all matching rows of a table of several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -212,8 +208,7 @@ class AskMultiCsv(_Together):
         return as_csv(table.columns, table.data, table.matching)
 
 
-@dataclass(frozen=True)
-class AskMultiArrow(_Together):
+class AskMultiArrow(_Together, frozen=True):
     """Exports all matching rows of a table of several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:

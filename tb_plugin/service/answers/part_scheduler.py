@@ -8,21 +8,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_by_id, formats_of, model_of
-from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader
-from tb_plugin.service.profiles_without_trace import missing_trace_error
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
@@ -30,29 +30,28 @@ from tb_plugin.storage.cache import FileStore
 
 if TYPE_CHECKING:
     from tb_plugin.service.answers.background_parts import ClusterParts
+    from tb_plugin.service.answers.multi_questions import Source
 
 _SUFFIX = ".part"
 
 
-@dataclass
-class State:
+class State(msgspec.Struct):
     """Progress of a group of profiles.
 
     ``ready`` contains (worker, source) pairs.
     """
 
-    ready: list[tuple[str, Source]] = field(default_factory=list)
-    failed: list[tuple[str, UserError]] = field(default_factory=list)
-    waiting: list[Entry] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
+    failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
+    waiting: list[Entry] = msgspec.field(default_factory=list)
+    refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """(worker, reason) pairs of results that are computed locally, because the summary was refused or the cluster
     failed.
     """
     fraction: float = 0.0
 
 
-@dataclass(frozen=True)
-class _PartRequest:
+class _PartRequest(msgspec.Struct, frozen=True):
     """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
 
     entry: Entry
@@ -144,12 +143,16 @@ class PartScheduler:
             state.refused.append((entry.files.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
+            from tb_plugin.service.profiles_without_trace import missing_trace_error
+
             state.failed.append((entry.files.worker, missing_trace_error(entry.files, summary)))
 
     def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
             if not entry.files.is_present:
+                from tb_plugin.service.profiles_without_trace import missing_trace_error
+
                 raise missing_trace_error(entry.files)
             path = self._computed(asked, state, wait, several)
         except UserError as error:
@@ -208,6 +211,8 @@ class PartScheduler:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
+                from tb_plugin.service.answers.multi_questions import WritePart
+
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.files.url)
                 self._jobs[key] = job

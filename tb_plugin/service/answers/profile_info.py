@@ -14,7 +14,7 @@ from tb_plugin.payloads import Loading, Profile, Stage, ViewInfo
 from tb_plugin.service.answers.part_scheduler import progress
 from tb_plugin.service.catalog import problem_of
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.format import VIEW
+from tb_plugin.service.summaries import VIEW
 from tb_plugin.service.workers.parse import expected_view
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress

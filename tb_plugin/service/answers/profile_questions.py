@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,8 +25,7 @@ from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
 
-@dataclass(frozen=True)
-class AskView:
+class AskView(msgspec.Struct, frozen=True):
     """Computes a view as JSON, or one page of the table ``params.table``."""
 
     file: ModelFile
@@ -41,8 +39,7 @@ class AskView:
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
 
 
-@dataclass(frozen=True)
-class AskCsv:
+class AskCsv(msgspec.Struct, frozen=True):
     """Exports all matching rows of a table as CSV."""
 
     file: ModelFile
@@ -57,8 +54,7 @@ class AskCsv:
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
-@dataclass(frozen=True)
-class AskArrow:
+class AskArrow(msgspec.Struct, frozen=True):
     """Exports all matching rows of a table as an Arrow IPC stream."""
 
     file: ModelFile
@@ -86,8 +82,7 @@ class Numbers(msgspec.Struct, frozen=True):
     """Ids of rules that the file ``torch_trace_ignore`` excludes."""
 
 
-@dataclass(frozen=True)
-class AskNumbers:
+class AskNumbers(msgspec.Struct, frozen=True):
     """Computes facts, tables and notices of the views in ``view_ids``.
 
     Views in ``sentence_ids`` contribute only notices. Views in ``counted_ids`` contribute only facts.
@@ -128,15 +123,13 @@ class AskNumbers:
         return found
 
 
-@dataclass
-class _Views:
-    facts: dict[str, Number] = field(default_factory=dict)
-    tables: dict[str, msgspec.Raw] = field(default_factory=dict)
-    notices: list[Notices] = field(default_factory=list)
+class _Views(msgspec.Struct):
+    facts: dict[str, Number] = msgspec.field(default_factory=dict)
+    tables: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+    notices: list[Notices] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class AskTiles:
+class AskTiles(msgspec.Struct, frozen=True):
     """Computes tiles of the timeline."""
 
     file: ModelFile
@@ -152,8 +145,7 @@ class AskTiles:
         )
 
 
-@dataclass(frozen=True)
-class WriteWindow:
+class WriteWindow(msgspec.Struct, frozen=True):
     """Writes the events that overlap ``[start_ns, end_ns)`` as gzipped Chrome JSON to the file ``target``."""
 
     file: ModelFile
@@ -171,8 +163,7 @@ class WriteWindow:
         return self.target
 
 
-@dataclass(frozen=True)
-class WriteStacks:
+class WriteStacks(msgspec.Struct, frozen=True):
     """Writes merged stacks to the gzipped file ``target``."""
 
     file: ModelFile

@@ -9,9 +9,9 @@ import gzip
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import __version__
 from tb_plugin.analysis.base import Params

@@ -12,17 +12,17 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
+
+import msgspec
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.errors import CacheFileLost, UserError
 from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.compute import current_settings
 from tb_plugin.service.summaries.format import (
     Settings,
     SummaryRefused,
@@ -36,6 +36,9 @@ from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
+if TYPE_CHECKING:
+    from tb_plugin.service.summaries.format import Settings, Wanted
+
 _COPY = ".ttsummary"
 # Maximum number of concurrent downloads.
 _MAX_COPIES = 16
@@ -43,8 +46,7 @@ _MAX_COPIES = 16
 RETRY_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class RankSummary:
+class RankSummary(msgspec.Struct, frozen=True):
     """A local rank summary, or the local copy of a remote summary.
 
     ``wanted`` specifies the files and settings that the summary must match.
@@ -80,6 +82,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
     places: list[int] = []
+
     for place, summary in enumerate(summaries):
         try:
             with open_local(summary.file) as stream:
@@ -96,6 +99,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
                     "The copy of a rank summary is missing.", summary.file.path, "The summary will be copied again."
                 ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
+
     try:
         check_values(made)
     except SummaryRefused:
@@ -115,8 +119,7 @@ class _ProfileSummaries(NamedTuple):
     summaries: tuple[RankSummary, ...]
 
 
-@dataclass
-class _Lease:
+class _Lease(msgspec.Struct):
     """Protects a cached copy from eviction while it is in use."""
 
     held: ExitStack
@@ -160,12 +163,17 @@ class Summaries:
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
         """Returns the summaries of a profile, in order of preference."""
-        found, settings = entry.files, current_settings()
+        found = entry.files
         if not found.summaries or entry.window:
             return ()
+        from tb_plugin.service.summaries.compute import current_settings
+
+        settings = current_settings()
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # Without the trace, its file sizes are unknown. The path of the summary already matches its name.
+            from tb_plugin.service.summaries.format import Wanted
+
             wanted = Wanted.of(found.files if found.is_present else None, settings)
             named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
             known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tb_plugin.formats.base import Candidate, Reader
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile
 
 
-@dataclass(frozen=True, eq=False)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, eq=False):
     """A profile found by a reader. It has no run, worker and span names yet."""
 
     root: Root

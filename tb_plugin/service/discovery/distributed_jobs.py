@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import settings
 from tb_plugin.formats.base import JobInfo
@@ -122,17 +124,16 @@ def group_jobs(
     return [new.get(one, one) for one in found]
 
 
-@dataclass
-class _Process:
+class _Process(msgspec.Struct):
     """One rank of a job and its profiles, in order of time."""
 
     key: _Key
     rank: int
     folder: _Folder = ()
     """Common parent folder of the profiles."""
-    profiles: list[ProfileFiles] = field(default_factory=list)
-    times: list[tuple[int, int]] = field(default_factory=list)
-    steps: list[int | None] = field(default_factory=list)
+    profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
+    times: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    steps: list[int | None] = msgspec.field(default_factory=list)
 
     @property
     def begin_ns(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 log = logging.getLogger("torch_trace")
 
@@ -19,8 +20,7 @@ _MAX_LINE_CHARACTERS = 200
 _LINE = re.compile(r"(?:(?P<run>.*\S)\s+)?(?P<rule>\S+)")
 
 
-@dataclass(frozen=True)
-class Ignore:
+class Ignore(msgspec.Struct, frozen=True):
     """Excluded rules as (run pattern, rule id) pairs. Patterns may contain ``*``, ``?`` and ``[...]``."""
 
     lines: tuple[tuple[str, str], ...] = ()

@@ -8,9 +8,11 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
@@ -49,15 +51,14 @@ _MAX_FOREIGN = 32
 _SMALL = 1024
 
 
-@dataclass
-class Discovery:
+class Discovery(msgspec.Struct):
     """The result of one scan. ``problems`` contains one error per unreadable log directory."""
 
-    profiles: list[ProfileFiles] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
+    profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
+    skipped: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: int = 0
-    problems: list[UserError] = field(default_factory=list)
-    ignored: dict[Root, Ignore] = field(default_factory=dict)
+    problems: list[UserError] = msgspec.field(default_factory=list)
+    ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
     """Excluded rules by log directory."""
 
 
@@ -265,8 +266,7 @@ def _list(root: Root) -> Listing | UserError:
         return error
 
 
-@dataclass(frozen=True)
-class _Sorted:
+class _Sorted(msgspec.Struct, frozen=True):
     """Profiles in the listing of one log directory. ``sniffed`` contains the files whose content was inspected."""
 
     root: Root

@@ -31,7 +31,7 @@ from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.service import part_codec
 from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.summaries import format
+from tb_plugin.service.summaries import VIEW, format
 from tb_plugin.service.summaries.format import MOST_BYTES, Settings, SummaryHeader, SummaryRefused, Wanted
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, budget_bytes
@@ -208,7 +208,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         from tb_plugin.views.distributed.part_schema import schema_hash
 
         try:
-            part = part_with_borrowed(registry.analysis_by_id(format.VIEW), made)
+            part = part_with_borrowed(registry.analysis_by_id(VIEW), made)
             outline = model.outline(made)
             about = SummaryHeader(
                 schema_hash(),

@@ -12,8 +12,10 @@ import os
 import queue
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from tb_plugin import settings
 from tb_plugin.errors import BadRequest, MissingPackage, UserError
@@ -33,8 +35,7 @@ _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
 
 
-@dataclass(frozen=True)
-class Scheduler:
+class Scheduler(msgspec.Struct, frozen=True):
     address: str
     ca_file: str = ""
     cert: str = ""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO
 
@@ -37,7 +36,6 @@ from tb_plugin.storage.checksum import with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 
 # The view whose result a summary contains.
-VIEW = "distributed"
 FORMAT = 1
 _NO_ROOM = f"does not fit in memory together with the summaries of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"
@@ -110,8 +108,7 @@ class SummaryHeader(Struct, frozen=True):
     """Distributed job reported by the trace."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Files and settings that a summary must match; ``files`` None = any."""
 
     files: tuple[tuple[str, int], ...] | None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part, view_params
@@ -34,8 +36,7 @@ _MAX_MODELS = 4
 _MAX_FILES = 64
 
 
-@dataclass(frozen=True)
-class ModelFile:
+class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
     """The column file of a loaded profile, and the id of its model."""
 
     path: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +40,7 @@ from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """Opens a loaded profile and its cached results in advance."""
 
     file: ModelFile
@@ -51,8 +49,7 @@ class Open:
         _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
-@dataclass(frozen=True)
-class AskOffered:
+class AskOffered(msgspec.Struct, frozen=True):
     """Computes which views apply to a loaded profile and its captures."""
 
     file: ModelFile
@@ -63,8 +60,7 @@ class AskOffered:
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
-@dataclass(frozen=True)
-class Parse:
+class Parse(msgspec.Struct, frozen=True):
     """Parses local files and writes the column file ``target``.
 
     ``files`` contains (name in the profile, local path) pairs. ``limits`` restricts the read to a window.

@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tb_plugin import settings
 from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.lib.model_cache import LIMIT_BYTES
-from tb_plugin.service.workers import timeouts, worker_main
 from tb_plugin.service.workers.memory_budget import budget_bytes
 from tb_plugin.service.workers.question import Progress, Question, Ready, Report
 from tb_plugin.service.workers.request import Answer, Job
-from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
 from tb_plugin.service.workers.worker_process import Death, Process, Seat
 
 if TYPE_CHECKING:
@@ -221,6 +219,8 @@ class Pool:
         return False
 
     def _watch(self) -> None:
+        from tb_plugin.service.workers import timeouts
+
         while True:
             ended: list[tuple[Job[Any], TorchTraceError]] = []
             with self._changed:
@@ -330,7 +330,11 @@ class Pool:
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
         """Sends a job to a process and waits for the result. Raises EOFError or OSError if the process dies."""
+        from tb_plugin.service.workers import worker_main
+
         worker_main.send(process.questions, job.question)
+        from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
+
         while True:
             message = worker_main.receive(process.answers)
             if not process.started:

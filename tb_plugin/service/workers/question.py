@@ -7,8 +7,9 @@ A question is a small frozen object. It is pickled and sent to a worker. The wor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from tb_plugin.payloads import Figure
 
@@ -41,7 +42,7 @@ Report = Callable[[Progress], None]
 class Question(Protocol[Answer_co]):
     """A question to a worker process.
 
-    Implement this protocol as a frozen dataclass, because questions are pickled. Equal questions share one answer.
+    Implement this protocol as a frozen Struct, because questions are pickled. Equal questions share one answer.
     """
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
@@ -52,8 +53,7 @@ class Question(Protocol[Answer_co]):
         ...
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """Does nothing. This question only starts a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tb_plugin.errors import TorchTraceError
 from tb_plugin.service.workers.question import Progress, Question
-from tb_plugin.service.workers.worker_process import Process
+
+if TYPE_CHECKING:
+    from tb_plugin.service.workers.worker_process import Process
 
 # Stage of a job before its first report: in the queue, or in a worker that is starting.
 WAITING = "waiting"

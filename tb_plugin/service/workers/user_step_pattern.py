@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from tb_plugin import settings
 from tb_plugin.model.trace.report import Issue

@@ -17,11 +17,13 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
+
+import msgspec
 
 from tb_plugin.errors import UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
+from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 from tb_plugin.service.workers.question import Progress, Question
 
 if TYPE_CHECKING:
@@ -31,35 +33,30 @@ _PROGRESS_SECONDS = 0.1
 _LENGTH = struct.Struct("<Q")
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """First message of a worker, sent when its libraries are loaded."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The answer to a question. ``resident_bytes`` is the memory of the worker, excluding mapped files."""
 
     answer: object
     resident_bytes: int
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """Reports that a question failed with a known error."""
 
     error: UserError
 
 
-@dataclass(frozen=True)
-class Bug:
+class Bug(msgspec.Struct, frozen=True):
     """Reports that a question failed with an unexpected error. Contains the traceback as text."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Logged:
+class Logged(msgspec.Struct, frozen=True):
     """A log record of a worker, including the traceback, if any."""
 
     level: int
@@ -96,6 +93,7 @@ def main(memo_bytes: int) -> None:
     ``memo_bytes`` limits the cache of computed values.
     """
     leave_out_pandas()
+    create_arrow_functions_lazily()
     # Ctrl-C is sent to the whole process group, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import IO
 
 from tb_plugin.errors import WorkerDied
-from tb_plugin.service.workers import interpreter
 
 _WARM_KEYS = 8
 _LAST_BYTES = 4096
@@ -23,6 +21,10 @@ class Process:
     """A worker process. The parent prints the stderr of the worker to its own stderr."""
 
     def __init__(self, memo_bytes: int) -> None:
+        import subprocess
+
+        from tb_plugin.service.workers import interpreter
+
         self._popen = subprocess.Popen(
             interpreter.command(memo_bytes),
             stdin=subprocess.PIPE,
@@ -65,6 +67,8 @@ class Process:
             with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
                     stream.close()
+        import subprocess
+
         try:
             code = self._popen.wait(5)
         except subprocess.TimeoutExpired:

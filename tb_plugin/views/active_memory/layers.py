@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ LAYERS = ("", "pools", "segments")
 MOST_ENVELOPES = 16
 
 
-@dataclass(frozen=True, eq=False)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True, eq=False):
     """Running maximum of the memory that a private pool uses on one stream."""
 
     name: str
@@ -37,8 +36,7 @@ class Envelope:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
+class Layer(msgspec.Struct, frozen=True, eq=False):
     """Bands to draw, one per block or segment, and the total height of all bands at every state."""
 
     begin: Int64

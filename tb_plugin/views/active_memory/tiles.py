@@ -5,8 +5,7 @@ Each column of a tile shows one memory state and the blocks that are live in thi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +30,7 @@ MOST = 20_000
 USUAL = 10_000
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """The x axis: numbers of memory states (0 = before the first event), or nanoseconds."""
 
     device: DeviceLevels

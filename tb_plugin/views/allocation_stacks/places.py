@@ -5,8 +5,7 @@ The bytes of a stack count for all frames of the stack, and are own bytes of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +23,7 @@ Int64 = npt.NDArray[np.int64]
 BY = ("line", "function", "file")
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Nodes of the merged stacks, parents before children. The first node is the root."""
 
     name: list[str]
@@ -39,8 +37,7 @@ class Places:
     """Number of blocks allocated in the node and in all nodes below it."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Labels:
+class _Labels(msgspec.Struct, frozen=True, eq=False):
     text: list[str]
     package: list[tuple[str, bool]]
     of: Int64

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import backward_times
@@ -103,8 +104,7 @@ _HIDDEN = ("node_device_share", "node_host_share", "node_communication_ns", "nod
 KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Chosen(msgspec.Struct, frozen=True, eq=False):
     every: BackwardOperators
     at: Int64
     """Index of each call among all backward operators of the trace."""

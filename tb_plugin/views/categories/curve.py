@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,16 +21,14 @@ STACKED = [CATEGORIES.index(category) for category in TITLES]
 """Indices into ``CATEGORIES``, from the bottom of the stack to the top."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A time window that includes both ends."""
 
     start_ns: int
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Top:
+class Top(msgspec.Struct, frozen=True):
     """The maximum value, and the first time with this value."""
 
     time_ns: int

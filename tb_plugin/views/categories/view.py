@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -70,8 +70,7 @@ class Categories(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True)
-class _CategoryColumns:
+class _CategoryColumns(msgspec.Struct, frozen=True):
     now: Int64
     tops: list[Top]
     allocated: Int64 | None

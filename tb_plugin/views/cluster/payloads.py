@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,8 +26,7 @@ _CALLS = (
 MOST_DRAWN = 1024
 
 
-@dataclass(frozen=True, eq=False)
-class JobPayloads:
+class JobPayloads(msgspec.Struct, frozen=True, eq=False):
     ranks: int
     """Number of ranks that report times."""
     stages: tuple[Stage, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class GeneratedName:
+class GeneratedName(msgspec.Struct, frozen=True):
     """Data that the name of a generated kernel contains."""
 
     kind: str | None
@@ -34,8 +33,7 @@ class GeneratedName:
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Generated:
+class Generated(msgspec.Struct, frozen=True, eq=False):
     """Rows of generated kernels, sorted by time: rows of CPU ranges and rows of device work."""
 
     row: Int64

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -100,8 +100,7 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
+class _Known(msgspec.Struct, frozen=True, eq=False):
     key: str
     title: str
     subtitle: str

@@ -8,9 +8,9 @@ the total times of its children.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -42,8 +42,7 @@ MAX_NODES = 50_000
 """Maximum number of nodes; those with most time are included. A node never has more time than its ancestors."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows of the call tree before calls are merged: first phases, then host calls, then device work."""
 
     parent: Int64

@@ -6,8 +6,7 @@ on one device, and several kernels on another device. All kernels of a convoluti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -37,8 +36,7 @@ PASSES = ("", "forward", "backward")
 """Passes of a kernel. "" = unknown; always used for classes that are not in ``BY_OPERATOR``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Families:
+class Families(msgspec.Struct, frozen=True, eq=False):
     """Class and pass of each kernel. The pass is an index into ``PASSES``."""
 
     kernel_class: UInt8

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -89,8 +88,7 @@ def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, I
     return nearest[owner].astype(np.int64), place[above[kept]], kept
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(msgspec.Struct, frozen=True, eq=False):
     """Operator paths of one side, and the device work of the paths."""
 
     parent: Int32

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,8 +24,7 @@ The first includes nested operators, the second does not. The page displays one 
 PER_STEP, TOTAL = "step", "total"
 
 
-@dataclass(frozen=True)
-class PairedTable:
+class PairedTable(msgspec.Struct, frozen=True):
     """Key columns and measures of a table that another view computes for both sides.
 
     If the table does not have the selected measure, the last measure of the table is used. For example, kernels
@@ -72,8 +71,7 @@ RANGES = PairedTable(
 )
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(msgspec.Struct, frozen=True):
     """Divisors of both sides: the numbers of selected steps, or 1 for total times."""
 
     per: str

@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from tb_plugin.model.trace.schema import MISSING
@@ -22,8 +22,7 @@ _SAME_NAME, _SAME_CLASS = 3, 2
 _MAX_ALIGNED_MODULES = 2000
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A node of the left tree and a node of the right tree (-1 = none). ``parent`` is the index of the parent pair."""
 
     left: int

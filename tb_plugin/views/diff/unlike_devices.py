@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.lib.groupby import shares
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.hardware import GPU
 from tb_plugin.payloads import Column, Notice, Sort
 from tb_plugin.views.diff.device_frames import COLLECTIVES, FAMILIES, MAKERS, PEAKS
 from tb_plugin.views.diff.metrics import METRICS
@@ -33,7 +33,7 @@ _STATED = ("stated_wait_ns", "stated_transit_ns")
 def compares_devices(base: Part, exp: Part) -> bool:
     """Returns whether the vendors of the two sides differ, or a device is not a GPU."""
     sides = [_makers(side) for side in (base, exp)]
-    return all(sides) and (sides[0] != sides[1] or any(word != DeviceInfo.word for side in sides for _, word in side))
+    return all(sides) and (sides[0] != sides[1] or any(word != GPU for side in sides for _, word in side))
 
 
 def have_other_makers(base: Part, exp: Part) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -81,8 +81,7 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Maps each part of the step to the table and time column that explain its change."""
 
 
-@dataclass(frozen=True)
-class _Sides:
+class _Sides(msgspec.Struct, frozen=True):
     """Both profiles, their step times if known, and the options of the comparison."""
 
     base: Part

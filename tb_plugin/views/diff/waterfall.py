@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+import msgspec
 
 from tb_plugin.analysis.base import Part
 from tb_plugin.payloads import Breakdown, Metric
@@ -17,8 +18,7 @@ _UNRECORDED = METRICS["unrecorded_ns"]
 IDLE = "idle"
 
 
-@dataclass(frozen=True)
-class StepTime:
+class StepTime(msgspec.Struct, frozen=True):
     """Parts of the mean step of a profile, or sums of the parts over all steps. The parts add up to ``total_ns``."""
 
     parts: Mapping[str, int]

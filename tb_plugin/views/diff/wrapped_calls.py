@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from tb_plugin.views.diff.node import Node
 
@@ -18,8 +19,7 @@ DEEPEST = 3
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """A call tree, and the sibling nodes that do not exist in the other call tree."""
 
     nodes: Sequence[Node]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -28,8 +28,7 @@ Bool = npt.NDArray[np.bool_]
 Row = dict[str, object]
 
 
-@dataclass(frozen=True, eq=False)
-class JobCalls:
+class JobCalls(msgspec.Struct, frozen=True, eq=False):
     """Calls of all workers and the collective of each call: one row per call, sorted by worker and time.
 
     Unknown values are -1.
@@ -69,8 +68,7 @@ class JobCalls:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class JobData:
+class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Data of all workers for the selected steps. Workers are sorted by name in natural order."""
 
     names: tuple[str, ...]

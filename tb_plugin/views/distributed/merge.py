@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple, replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.bus_bandwidth import bus_factor
@@ -236,8 +237,7 @@ def _members(groups: Groups) -> pa.Table:
     return pa.table({"ranks": known, "size": pc.list_value_length(known).cast(pa.int64())})
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupData:
+class _GroupData(msgspec.Struct, frozen=True, eq=False):
     code: Int64
     size: Int64
     """Number of ranks of each group; -1 = unknown."""
@@ -290,7 +290,7 @@ def _calls(
         "inferred_group": pa.DictionaryArray.from_arrays(
             pa.array(inferred, pa.int32(), mask=inferred < 0), pa.array([name for _, name in found], pa.string())
         ),
-        **dict(zip(LATE, vars(late).values(), strict=True)),
+        **dict(zip(LATE, astuple(late), strict=True)),
     }
     for key, values in added.items():
         data = data.append_column(key, pa.array(values))

@@ -7,9 +7,9 @@ gradients have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
@@ -20,8 +20,7 @@ from tb_plugin.payloads import Notice
 REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 
-@dataclass(frozen=True)
-class _Replicas:
+class _Replicas(msgspec.Struct, frozen=True):
     ranks: str
     """Ranks that the calls report; empty if they report none."""
     repeated: Repeated

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,8 +19,7 @@ from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, Reported
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Ends:
+class _Ends(msgspec.Struct, frozen=True):
     """Converter from positions in a group to ranks, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -36,7 +36,7 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     known_ranks = _ranks(calls, ranks)
     own = known_ranks[numbers_of(calls, "worker")]
     found = [_Messages.none(), *_transfers(calls, own, known_ranks), *_splits(calls, members, own, known_ranks)]
-    every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
+    every = _Messages(*(np.concatenate([getattr(one, each) for one in found]) for each in _Messages.__struct_fields__))
     if not len(every.size):
         return None
     group = texts_of(calls, "group")
@@ -107,8 +107,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
     return f"block of {width} ranks", titles, row_of
 
 
-@dataclass(frozen=True, eq=False)
-class _Messages:
+class _Messages(msgspec.Struct, frozen=True, eq=False):
     """Messages between ranks: one row per message.
 
     ``row`` is the call that reports the message. ``differs`` marks messages whose ends report different sizes.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of, page
 from tb_plugin.analysis.view_entry import DeclaredView

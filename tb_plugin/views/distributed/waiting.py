@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ MAX_SPREAD_PART = 10
 MIN_EXCESS_PART = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Wait and transfer: one row per call.
 
     For unmatched calls, ``workers`` and ``transfer_ns`` are 0, and other columns are -1.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -162,8 +162,7 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
     return used
 
 
-@dataclass(frozen=True, eq=False)
-class _Hits:
+class _Hits(msgspec.Struct, frozen=True, eq=False):
     """Matching events, sorted by time. ``pair`` is the index of each event's pair of name and kind."""
 
     rows: Int64

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -77,8 +77,7 @@ def _most(params: Params) -> int:
     return MOST if most is None else min(max(most, 0), MOST_ALLOWED)
 
 
-@dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(msgspec.Struct, frozen=True, eq=False):
     """All arrows of a trace, each from event ``tail`` to event ``head``, sorted by (tail, head)."""
 
     tail: Int32

@@ -8,8 +8,8 @@ launch was early and the work waited on the device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -156,8 +156,7 @@ class Gaps(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, eq=False):
     """Gaps as columns. A gap may be a stream gap, a device gap, or both kinds.
 
     ``next`` is the row of the work after the gap. ``streams`` is the number of streams with work.
@@ -312,8 +311,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
     return cause, time
 
 
-@dataclass(frozen=True, eq=False)
-class _HostActivity:
+class _HostActivity(msgspec.Struct, frozen=True, eq=False):
     """Longest activity of the launching thread during each gap, and the operator of this activity.
 
     Names are string ids (-1 = none).

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +24,7 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
+class Work(msgspec.Struct, frozen=True, eq=False):
     """Device work of the selected replays, sorted by replay and node (-1 = missing)."""
 
     row: Int64
@@ -43,8 +42,7 @@ class Work:
     """Index of the module or annotated region in ``scopes``."""
 
 
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False):
     """Selected graph replays, sorted by time (-1 = missing)."""
 
     replays: Replays

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,8 +35,7 @@ LEAST_COVERED = 0.5
 _MAX_LENGTHS_TRIED = 32
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """A repeated part of a sequence: ``count`` repeats of ``length`` items, from index ``begin``."""
 
     begin: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
@@ -75,8 +76,7 @@ class IdleTime(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Chosen(msgspec.Struct, frozen=True, eq=False):
     label: tuple[str, ...]
     start_ns: Int64
     end_ns: Int64

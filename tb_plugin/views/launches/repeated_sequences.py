@@ -7,10 +7,10 @@ is proportional to the number of frequent sequences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
@@ -30,8 +30,7 @@ COMPARED, LISTED = 500, 200
 ROUNDS = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True, eq=False):
     """A kernel sequence and its repeats. Two sequences in the result never share a kernel."""
 
     length: int
@@ -41,8 +40,7 @@ class Repeat:
     gaps_ns: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Stream:
+class _Stream(msgspec.Struct, frozen=True, eq=False):
     """Kernels sorted by stream and time."""
 
     row: Int64
@@ -57,8 +55,7 @@ class _Stream:
     """Sum of all kernel times before each kernel. The last entry is the sum over all kernels."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True, eq=False):
     length: int
     at: Int64
     gaps_ns: int
@@ -130,8 +127,7 @@ def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Frequent:
+class _Frequent(msgspec.Struct, frozen=True, eq=False):
     """Occurrences of the frequent sequences of one length, sorted by sequence and position."""
 
     length: int

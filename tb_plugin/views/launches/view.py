@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -64,8 +64,7 @@ TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")
 CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Chosen(msgspec.Struct, frozen=True, eq=False):
     """Selected runtime calls, sorted by time, with the same columns as ``RuntimeCalls``."""
 
     row: Int64

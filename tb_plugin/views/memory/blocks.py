@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.device_memory.records import Device
@@ -36,13 +37,13 @@ def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Se
     found = [
         _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
     ]
-    none = _Numbers(*(np.empty(0, np.int64) for _ in fields(_Numbers)))
-    columns = zip(*(vars(one).values() for one in (none, *found)), strict=True)
+    none = _Numbers(*(np.empty(0, np.int64) for _ in _Numbers.__struct_fields__))
+    columns = zip(*(astuple(one) for one in (none, *found)), strict=True)
     every = _Numbers(*map(np.concatenate, columns))
     # Texts are put in order last, so each is fetched once.
     order = np.lexsort((every.number, every.device, -every.bytes))
     names = sorted(device.name for device in devices)
-    return _table(trace, owners, origins, _Numbers(*(column[order] for column in vars(every).values())), names)
+    return _table(trace, owners, origins, _Numbers(*(column[order] for column in astuple(every))), names)
 
 
 def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
@@ -79,8 +80,7 @@ _STATED = ("pooled_at_ns", "signed_bytes")
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 
 
-@dataclass(frozen=True, eq=False)
-class _Numbers:
+class _Numbers(msgspec.Struct, frozen=True, eq=False):
     device: Int64
     number: Int64
     event: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -73,8 +72,7 @@ CACHE = Check(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Remaining:
+class _Remaining(msgspec.Struct, frozen=True, eq=False):
     """Blocks that outlive their step: one row per owner and step.
 
     The last step is excluded, because its blocks may still be released in the next step.

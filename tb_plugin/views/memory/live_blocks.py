@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -23,8 +23,7 @@ _LIVE = pa.schema(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Live:
+class Live(msgspec.Struct, frozen=True, eq=False):
     """Live bytes of a device after one event, by operator and origin. The bytes of all rows add up to ``total``."""
 
     table: pa.Table

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,8 +15,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Outline:
+class Outline(msgspec.Struct, frozen=True, eq=False):
     """Times to draw, and the event whose value is drawn at each time.
 
     ``at`` is -1 for the value before the first event. Values are unknown where ``recorded`` is False.

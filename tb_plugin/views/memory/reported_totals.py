@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from tb_plugin.analysis.base import Frame, Number, Params, int_param
@@ -34,13 +34,12 @@ from tb_plugin.views.memory.total_curves import (
 WIDTH = 800
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedTotals:
+class ReportedTotals(msgspec.Struct, frozen=True, eq=False):
     """Numbers, payloads and tables of the allocator totals that the profiler reports."""
 
-    facts: Mapping[str, Number] = field(default_factory=dict)
-    payloads: Mapping[str, Payload] = field(default_factory=dict)
-    frames: Mapping[str, Frame] = field(default_factory=dict)
+    facts: Mapping[str, Number] = msgspec.field(default_factory=dict)
+    payloads: Mapping[str, Payload] = msgspec.field(default_factory=dict)
+    frames: Mapping[str, Frame] = msgspec.field(default_factory=dict)
 
 
 def reported_devices(trace: TraceTable) -> set[str]:

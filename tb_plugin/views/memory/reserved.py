@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -63,8 +62,7 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
     return peak, max(peak.value - used, 0)
 
 
-@dataclass(frozen=True)
-class _Growth:
+class _Growth(msgspec.Struct, frozen=True):
     times: int
     beside_free: int
     """Number of times that reserved memory grew although enough reserved bytes were free."""

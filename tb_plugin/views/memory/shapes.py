@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -53,8 +53,7 @@ def shaped_operator(trace: TraceTable) -> Int32:
     return inherit(own, trace.operator)
 
 
-@dataclass(frozen=True, eq=False)
-class Varying:
+class Varying(msgspec.Struct, frozen=True, eq=False):
     """Allocations of a device over the compared steps: one row per operator and input shape."""
 
     name: Int32

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,8 +23,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class StepBlocks:
+class StepBlocks(msgspec.Struct, frozen=True, eq=False):
     """Blocks of a device that were allocated in a step of the window, grouped by owner.
 
     Blocks without an address or with contradicting events are excluded, because the lifetime of such blocks is

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +31,7 @@ Bool = npt.NDArray[np.bool_]
 LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
 
 
-@dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(msgspec.Struct, frozen=True, eq=False):
     """Totals of one allocator or one component on a device, sorted by time."""
 
     name: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import (
     Frame,
@@ -112,8 +113,7 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
     return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~has_own_curve)
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
+class _Prepared(msgspec.Struct, frozen=True, eq=False):
     """Results that do not depend on the time that the user selects."""
 
     coverage: CoverageInfo

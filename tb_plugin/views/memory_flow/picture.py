@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,8 +25,7 @@ SCREEN_CELLS = (1600, 500)
 GRID_CELLS = (400, 200)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, dict=True, weakref=True):
     """A range of times and a range of addresses. Both ends of each range are included."""
 
     start_ns: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,8 +17,7 @@ NO_NAME = "(no name)"
 _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+class Origins(msgspec.Struct, frozen=True, eq=False):
     """Producers and operators of tensors. ``producer`` and ``operator`` are indices into the texts, one per tensor."""
 
     producers: list[str]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,8 +26,7 @@ Int32 = npt.NDArray[np.int32]
 TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backward_host_total_ns")
 
 
-@dataclass(frozen=True, eq=False)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True, eq=False):
     """Selected calls of compiled regions, and the module calls around these region calls (-1 = none in all
     columns).
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -20,8 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class RegionNodes:
+class RegionNodes(msgspec.Struct, frozen=True, eq=False):
     """Tree nodes of compiled regions, each below the module that ran the region.
 
     The times of a region exclude nested modules, which have separate nodes.

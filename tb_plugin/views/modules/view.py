@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of

@@ -7,8 +7,8 @@ operator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -22,7 +22,6 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
@@ -77,8 +76,7 @@ _CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "
 TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     device: bool
     units: str
     """The vendor's name for matrix units; "" if there are none."""
@@ -109,10 +107,16 @@ class Operators(DeclaredView, entry=VIEW):
         payloads = _donuts(frames["operators"], frames["operators_outermost"], has_device)
         facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
+            from tb_plugin.analysis.unattributed_kernels import reason_times
+
             times = reason_times(trace, calls.no_operator)
             facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
         if calls.no_operator_ns:
+            from tb_plugin.analysis.unattributed_kernels import kernels_without
+
             frames["no_operator"] = kernels_without(trace, calls.no_operator)
+            from tb_plugin.analysis.unattributed_kernels import reason_breakdown
+
             payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
         if told := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
             payloads["replayed"] = told

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime, compute_by_class
-from tb_plugin.analysis.idle.account import idle_account, work_span
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.metrics import idle_slices, word_of
 from tb_plugin.analysis.kernel_classes import class_slices
@@ -21,7 +20,6 @@ from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Payload, Slice
 from tb_plugin.views.overview.configuration import device_card
-from tb_plugin.views.overview.core_kinds import cores_breakdown, frequency_figures
 from tb_plugin.views.overview.metrics import METRICS
 
 DEVICE_PARTS = (
@@ -66,16 +64,23 @@ def cards_of_devices(
     def classes(i: int, device: DeviceInfo) -> Payload | None:
         return _classes(trace, i, shown[device.id]) if device.id in shown and shown[device.id].compute_ns else None
 
+    def cores(i: int, device: DeviceInfo) -> Payload | None:
+        from tb_plugin.views.overview.core_kinds import cores_breakdown
+
+        return cores_breakdown(trace, i)
+
     def card(i: int, device: DeviceInfo) -> Payload | None:
         if device.id not in times and (times or not device.name):
             return None
+        from tb_plugin.views.overview.core_kinds import frequency_figures
+
         return device_card(device, ratios.get(device.id), times.get(device.id), window, frequency_figures(trace, i))
 
     return {
         **of_each("Device time", "device_time", partition),
         **of_each("Idle time", "device_idle", idle),
         **of_each("Compute by kernel class", "device_classes", classes),
-        **of_each("Time by core type", "device_cores", lambda i, device: cores_breakdown(trace, i)),
+        **of_each("Time by core type", "device_cores", cores),
         **of_each("Devices", "device", card),
     }
 
@@ -121,7 +126,10 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 @cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time (ns) of a device for each cause, between the first and the last work of the device."""
+    from tb_plugin.analysis.idle.account import idle_account, work_span
+
     start, end = work_span(trace, device)
+
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
 
 
@@ -133,6 +141,8 @@ def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) 
     """Returns idle time by cause, for each device, and as the mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
+    from tb_plugin.analysis.idle.account import idle_account
+
     for i, device in enumerate(trace.devices):
         if device.id in devices:
             facts |= {f"device.{device.id}.idle.{word_of(c)}_ns": time for c, time in idle_causes(trace, i).items()}

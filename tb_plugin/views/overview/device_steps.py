@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -82,8 +82,7 @@ _STATED_PARTS = (
 _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceSteps:
+class DeviceSteps(msgspec.Struct, frozen=True, eq=False):
     """Times of a device in steps: one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
@@ -121,8 +120,7 @@ def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Kernels:
+class _Kernels(msgspec.Struct, frozen=True, eq=False):
     compute: Ranges
     communication: Ranges
     receiving: Ranges
@@ -257,8 +255,7 @@ def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[s
     }
 
 
-@dataclass(frozen=True)
-class OfDevices:
+class OfDevices(msgspec.Struct, frozen=True):
     """Payloads about device time in steps."""
 
     bars: Mapping[str, Breakdown]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -81,8 +80,7 @@ _EVIDENCE_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
 _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """A category of step time, and the event name with the most time in this category.
 
     Times are nanoseconds, summed over all steps.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.device_time import (
@@ -48,14 +48,12 @@ from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
-from tb_plugin.views.overview.core_kinds import core_facts
 from tb_plugin.views.overview.data_quality import crossing_count, data_notices
 from tb_plugin.views.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, reported_cost
 from tb_plugin.views.overview.health import outside_steps, trace_health
 from tb_plugin.views.overview.metrics import METRICS
-from tb_plugin.views.overview.range_overview import ranges_payloads
 
 EVIDENCE = {
     "kernel": ("kernels", {}),
@@ -157,6 +155,8 @@ def _range_page(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
+    from tb_plugin.views.overview.range_overview import ranges_payloads
+
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
     cards = _trace_cards(trace, breakdown, NO_STEPS, parts)
     cards |= failed_payloads(parts.failures)
@@ -315,6 +315,8 @@ def _facts(
         }
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
     for i in range(len(trace.devices)):
+        from tb_plugin.views.overview.core_kinds import core_facts
+
         facts |= core_facts(trace, i)
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     facts["trace.no_operator_ns"] = int(trace.dur_ns[without_operator(trace, work)].sum())

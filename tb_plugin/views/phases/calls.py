@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.annotations import Calls, Phases, annotation_rows, launched_by, phases_of
 from tb_plugin.analysis.backward import backward_roots, forward_behind, forward_operators
@@ -22,8 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
+class Work(msgspec.Struct, frozen=True, eq=False):
     """Pairs of device work and an enclosing call: ``item[i]`` is in call ``call[i]``."""
 
     start: Int64
@@ -47,8 +46,7 @@ class Work:
         return total
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseCalls:
+class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
     """Selected annotations, the phases of the annotations, and the work inside the annotations."""
 
     calls: Calls

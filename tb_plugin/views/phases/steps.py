@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.lib.groupby import group
@@ -23,8 +23,7 @@ Int64 = npt.NDArray[np.int64]
 BARS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class ByStep:
+class ByStep(msgspec.Struct, frozen=True, eq=False):
     """Time of each phase in each step: one row per phase and step. A phase without time in a step has no row."""
 
     labels: list[str]

@@ -7,8 +7,8 @@ in the recorder, the rank did not make this call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +31,7 @@ _NO_WORKERS = np.zeros(0, np.int64)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, eq=False):
     """Matched collectives: one row per collective, in order of first call.
 
     ``calls`` contains the calls of all ranks.
@@ -76,8 +75,7 @@ class Matched:
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
+class Progress(msgspec.Struct, frozen=True, eq=False):
     """Progress of ranks: one row per group and rank."""
 
     group: Int64

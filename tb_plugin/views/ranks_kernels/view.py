@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -125,8 +125,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """Kernels with equal name, input shapes and types. Arrays have one value for each worker that ran such a kernel."""
 
     key: tuple[str, str, str]

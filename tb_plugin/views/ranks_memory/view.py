@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.memory_categories import ORDER

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +24,7 @@ Int64 = npt.NDArray[np.int64]
 WORK = "Its own work"
 
 
-@dataclass(frozen=True, eq=False)
-class Taken:
+class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Selected server steps with numbers. ``steps`` contains indices into the steps of the trace."""
 
     trace: TraceTable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,8 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class Backtraces:
+class Backtraces(msgspec.Struct, frozen=True, eq=False):
     """Distinct call stacks of a trace as concatenated frame labels, outermost frame first."""
 
     of: Int32
@@ -55,8 +53,7 @@ def backtraces(trace: TraceTable, fold: str) -> Backtraces:
     return Backtraces(stack, np.array(first, np.int64), np.array(label, np.int64), texts)
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(msgspec.Struct, frozen=True, eq=False):
     """Calls, and the frames of the calls' recorded stacks. Parents come before children."""
 
     place: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +27,7 @@ ALL_THREADS = "all"
 """Value that selects all threads, including idle threads."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """Options for merged stacks.
 
     ``threads`` contains keys, ids or names of threads. An empty tuple selects all threads that are not idle.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -29,8 +28,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class _Calls:
+class _Calls(msgspec.Struct, frozen=True, eq=False):
     """Frames of the selected threads, sorted by time.
 
     Frames outside the selected steps have no time, but are included if they enclose selected calls.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,8 +26,7 @@ REPLAY = "(graph replay)"
 IS_REPLAY = -2
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedFrames:
+class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
     """Frames that follow the frames of a trace.
 
     ``parent`` and ``owner`` are indices into the frames of the trace, followed by the added frames.

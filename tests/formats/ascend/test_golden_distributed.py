@@ -6,11 +6,11 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.collective_names import collective_name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of
 from tb_plugin.model.snapshot.assemble import assemble
@@ -150,7 +151,7 @@ def test_the_file_holds_everything(tmp_path: Any) -> None:
     SNAPSHOT.write(made, str(tmp_path / "kept"))
     back = SNAPSHOT.read(str(tmp_path / "kept"))
     for part in ("events", "blocks", "segments", "stacks", "annotations"):
-        for name, values in vars(getattr(made, part)).items():
+        for name, values in asdict(getattr(made, part)).items():
             assert getattr(getattr(back, part), name).tolist() == values.tolist()
     assert list(back.strings) == list(made.strings) and back.recorder == made.recorder
     assert (back.report, back.settings, back.pools, back.oddities) == (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -34,8 +34,7 @@ _SCOPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Collection:
+class Collection(msgspec.Struct, frozen=True, eq=False):
     """Columns of all events that become rows, in file order, and their optional arguments."""
 
     columns: dict[str, npt.NDArray[Any]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.model.trace.job_tables import GROUPS, job_table
@@ -15,8 +15,7 @@ _BITS = 32
 MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     group: str  # number in the communication library
     name: str = ""  # the program's name: dp, tp, pp, ...
     library_name: str = ""

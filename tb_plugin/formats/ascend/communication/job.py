@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,12 +38,11 @@ from tb_plugin.model.trace.table import CollectiveArgs
 TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """Job data of one rank, as tables and groups."""
 
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = msgspec.field(default_factory=dict)
+    groups: Mapping[str, Group] = msgspec.field(default_factory=dict)
 
     def reported(self) -> list[ReportedTable]:
         """Returns the non-empty tables, in the form of a trace."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
@@ -45,27 +46,26 @@ _TABLES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Content:
+class Content(msgspec.Struct, frozen=True, eq=False):
     """Content of a database. Data that was not requested is None or empty."""
 
     columns: dict[str, Any] | None = None
     """Columns and sections of all rows, in the same form as for the trace view."""
-    counters: CounterEvents = field(default_factory=CounterEvents)
-    process_names: Mapping[str, str] = field(default_factory=dict)
-    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    process_order: Mapping[str, int] = field(default_factory=dict)
+    counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
+    process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
+    process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
     """Row of each kernel, if ``columns`` contains the kernels."""
-    tables: Mapping[str, CsvTable] = field(default_factory=dict)  # key: name of the corresponding file
+    tables: Mapping[str, CsvTable] = msgspec.field(default_factory=dict)  # key: name of the corresponding file
     steps: ReportedSteps | None = None
-    profile_info: Mapping[str, Any] = field(
+    profile_info: Mapping[str, Any] = msgspec.field(
         default_factory=dict
     )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
-    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # properties by device number
-    figures: Figures = field(default_factory=dict)  # numbers to compare with other files
+    devices: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # properties by device number
+    figures: Figures = msgspec.field(default_factory=dict)  # numbers to compare with other files
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -29,8 +28,7 @@ _ENUMS = {
 _INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
 
 
-@dataclass(frozen=True, eq=False)
-class Operations:
+class Operations(msgspec.Struct, frozen=True, eq=False):
     """Communication operations. All columns except ``groups`` have equal length."""
 
     read: Columns

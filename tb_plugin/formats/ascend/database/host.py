@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -45,8 +45,7 @@ _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
 MOST_STACK_BYTES = 256 * 1024 * 1024  # limit for the text of distinct call stacks; real profiles have a few MB
 
 
-@dataclass(frozen=True, eq=False)
-class Host:
+class Host(msgspec.Struct, frozen=True, eq=False):
     """Data about the host rows that other tables need."""
 
     operators: OperatorArgs

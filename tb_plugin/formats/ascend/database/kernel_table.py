@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import trimmed_cells
@@ -41,8 +41,7 @@ _TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"
 MOST_COUNTERS = 512
 
 
-@dataclass(frozen=True, eq=False)
-class KernelRows:
+class KernelRows(msgspec.Struct, frozen=True, eq=False):
     kernels: Kernels
     row: Int32
 

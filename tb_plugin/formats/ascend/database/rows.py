@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,18 +31,17 @@ _TYPES: dict[str, Any] = {
 _ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "device": MISSING}
 
 
-@dataclass
-class Rows:
+class Rows(msgspec.Struct):
     """Rows of a trace, collected table by table."""
 
     interner: Interner
     count: int = 0
-    process_names: dict[str, str] = field(default_factory=dict)
-    thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
-    process_order: dict[str, int] = field(default_factory=dict)
-    _work: list[tuple[Int32, Int32, Int64, Int32]] = field(default_factory=list)
-    _parts: list[dict[str, Any]] = field(default_factory=list)
-    _facts: dict[str, list[OpenColumn]] = field(default_factory=dict)
+    process_names: dict[str, str] = msgspec.field(default_factory=dict)
+    thread_names: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
+    process_order: dict[str, int] = msgspec.field(default_factory=dict)
+    _work: list[tuple[Int32, Int32, Int64, Int32]] = msgspec.field(default_factory=list)
+    _parts: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    _facts: dict[str, list[OpenColumn]] = msgspec.field(default_factory=dict)
 
     def add(self, **columns: Any) -> Int32:
         """Adds rows and returns their indices. A scalar is used for all rows. Columns that are not passed become -1."""

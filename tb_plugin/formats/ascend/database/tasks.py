@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,8 +39,7 @@ _UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Tasks:
+class Tasks(msgspec.Struct, frozen=True, eq=False):
     """Device tasks. All columns have equal length."""
 
     read: Columns

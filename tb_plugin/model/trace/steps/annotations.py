@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cache
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin import settings
 from tb_plugin.model.trace.recorder import StepPattern
@@ -47,8 +48,7 @@ LONGEST = 1000
 _DEEPEST = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
+class Marks(msgspec.Struct, frozen=True, eq=False):
     """Annotations of server iterations: their times, and the data that their names contain."""
 
     track: Int64
@@ -193,15 +193,15 @@ def iterations(marks: Marks) -> Marks:
 
 def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inner: Bool) -> Served:
     columns = {}
-    for field in fields(Served):
-        values = getattr(served, field.name)
-        silent = Mode.UNKNOWN if field.name == "mode" else MISSING
+    for field in Served.__struct_fields__:
+        values = getattr(served, field)
+        silent = Mode.UNKNOWN if field == "mode" else MISSING
         own = values[places].copy()
         says = np.flatnonzero(inner & (values != silent))
         whose, first = np.unique(owner[says], return_index=True)
         mute = own[whose] == silent
         own[whose[mute]] = values[says[first[mute]]]
-        columns[field.name] = own
+        columns[field] = own
     return Served(**columns)
 
 
@@ -218,10 +218,10 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
         return Served()
     at = np.minimum(low, len(marks.start) - 1)
     columns = {
-        field.name: np.where(
-            alone, getattr(marks.served, field.name)[at], Mode.UNKNOWN if field.name == "mode" else MISSING
-        ).astype(getattr(marks.served, field.name).dtype)
-        for field in fields(Served)
+        field: np.where(alone, getattr(marks.served, field)[at], Mode.UNKNOWN if field == "mode" else MISSING).astype(
+            getattr(marks.served, field).dtype
+        )
+        for field in Served.__struct_fields__
     }
     return Served(**columns)
 

@@ -5,19 +5,21 @@ This source is used only if the trace launches graphs, or comes from an inferenc
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.launches import Launches, launches_of, matching
-from tb_plugin.model.trace.periodicity import SEARCHED, Words, likely_periods, periodic_runs, root, standing_out
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind
 from tb_plugin.model.trace.served_work import Served
-from tb_plugin.model.trace.steps.graph_replays import between_replays
 from tb_plugin.model.trace.steps.windows import INFERRED, DeviceWork, find_steps
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import CallNames, Steps
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.launches import Launches
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -50,11 +52,15 @@ def inferred_steps(
     by_graphs = _by_graphs(rows, replays, launch, work, strings)
     if by_graphs is not None:
         return by_graphs
+    from tb_plugin.model.trace.launches import matching
+
     if not len(replays) and not matching(strings.array, recorder.iterating).any():
         return Steps()
     told = np.unique(rows.name[rows.of(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)])
     if matching(strings.take(told), recorder.operators.learning).any():
         return Steps()
+    from tb_plugin.model.trace.launches import launches_of
+
     launches = launches_of(rows, launch, strings)
     found = RARE if launches is None else _by_launches(launches)
     return Steps(unanswered=found) if isinstance(found, str) else _steps(*found, work, whole=True)
@@ -83,7 +89,11 @@ def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, stri
     if not period or count.mean() < LEAST_WORK:
         return None
     if period == 1:
+        from tb_plugin.model.trace.launches import launches_of
+
         launches = launches_of(rows, launch, strings, int(rows.track[replays[0]]))
+        from tb_plugin.model.trace.steps.graph_replays import between_replays
+
         found = None if launches is None else between_replays(launches, replays)
         if found is not None:
             return _steps(*found, work, whole=True)
@@ -101,8 +111,14 @@ def _period(count: Int64) -> int:
 
 def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
     tokens = launches.token
+    from tb_plugin.model.trace.periodicity import SEARCHED
+
     offset = max(0, len(tokens) - SEARCHED)
+    from tb_plugin.model.trace.periodicity import Words
+
     steady, words, why = tokens[offset:], Words(tokens), RARE
+    from tb_plugin.model.trace.periodicity import likely_periods, periodic_runs, root, standing_out
+
     for period in likely_periods(steady, REPEATS):
         begin, length = periodic_runs(steady, period)
         if not len(begin) or (length.max() // period + 1) < REPEATS:
@@ -128,6 +144,8 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
 
 
 def _has_layers(word: Int64) -> bool:
+    from tb_plugin.model.trace.periodicity import likely_periods, periodic_runs
+
     for period in likely_periods(word, LAYERS):
         begin, length = periodic_runs(word, period)
         many = length >= (LAYERS - 1) * period

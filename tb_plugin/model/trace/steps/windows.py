@@ -8,8 +8,8 @@ starts after all work that was launched before it (docs/concepts/time.md, "Step"
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "in
 INCOMPLETE_BELOW = 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceWork:
+class DeviceWork(msgspec.Struct, frozen=True, eq=False):
     """Times of device events and times of their launches (-1 = not recorded).
 
     ``correlation`` increases in launch order. It is 0 or negative for an event that has no correlation id.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -74,8 +74,7 @@ def ran_out(device: DeviceLevels) -> Iterator[Notice]:
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Lines:
+class Lines(msgspec.Struct, frozen=True, eq=False):
     """Distinct lines of code. The last entry stands for stacks without a line of code."""
 
     text: tuple[str, ...]

@@ -6,8 +6,7 @@ is the duration of the call on the rank that arrives last (``waiting.py``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,8 +30,7 @@ MAX_FITTED_SIZES = 64
 MAX_DEVIATION = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Collectives with a known size and bus factor, and with all ranks loaded: one row per collective."""
 
     row: Int64
@@ -56,8 +54,7 @@ class Meetings:
         return len(self.row)
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """Linear fit: transfer time = ``latency_ns`` + bus bytes / ``bandwidth`` (bytes per second)."""
 
     kind: str
@@ -184,8 +181,7 @@ def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
+class Classes(msgspec.Struct, frozen=True, eq=False):
     """Collectives in classes of equal keys: one row per class, sorted by key."""
 
     first: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +18,7 @@ SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to
 MOST = 256
 
 
-@dataclass(frozen=True, eq=False)
-class Anchors:
+class Anchors(msgspec.Struct, frozen=True, eq=False):
     """End times of the calls of collectives: one row per call."""
 
     worker: Int64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -94,8 +94,7 @@ def relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
     return (end - first[a.match]).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class Ends:
+class Ends(msgspec.Struct, frozen=True, eq=False):
     """Input of the clock fit: one row per call."""
 
     worker: Int64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.clocks.offsets import Clocks
@@ -20,8 +20,7 @@ KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
 ARRIVALS = ("known", "below the residual", "recording starts later", "clocks unknown", "alone")
 
 
-@dataclass(frozen=True, eq=False)
-class Lateness:
+class Lateness(msgspec.Struct, frozen=True, eq=False):
     """Lateness of calls: one row per call. Times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
 
     arrival: Int64
@@ -40,11 +39,10 @@ class Lateness:
     """
 
     def take(self, keep: Bool) -> Lateness:
-        return Lateness(*(values[keep] for values in vars(self).values()))
+        return Lateness(*(values[keep] for values in astuple(self)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Collectives:
+class _Collectives(msgspec.Struct, frozen=True, eq=False):
     """Times that all calls of a collective have in common: one row per collective."""
 
     arrival: Int64
@@ -155,8 +153,7 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Sure:
+class Sure(msgspec.Struct, frozen=True, eq=False):
     """Marks of the values in Lateness that exceed the clock error, for each call."""
 
     lateness: Bool

@@ -7,12 +7,13 @@ together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
@@ -34,8 +35,7 @@ MIN_ANCHORS_FOR_DRIFT = 6
 _OUTLIER_DEVIATIONS = 6
 
 
-@dataclass(frozen=True, eq=False)
-class Clocks:
+class Clocks(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Clocks of all workers: one row per worker. Offset, drift and error of an unknown clock are 0."""
 
     zero_ns: Int64
@@ -151,4 +151,4 @@ def clocks_from(data: pa.Table) -> Clocks:
     return Clocks(**{key: data[key].to_numpy() for key in _COLUMNS})
 
 
-_COLUMNS = tuple(field.name for field in fields(Clocks))
+_COLUMNS = Clocks.__struct_fields__

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ END = "…"
 _CUT = "..."
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """Ranks of a group. If ``cut`` is set, the list is truncated: ranks before the last rank are missing."""
 
     listed: tuple[int, ...]
@@ -51,8 +50,7 @@ def ranks_in(text: str) -> Ranks:
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
-@dataclass(frozen=True)
-class ReportedGroup:
+class ReportedGroup(msgspec.Struct, frozen=True):
     """A process group that a worker reports."""
 
     worker: int
@@ -61,8 +59,7 @@ class ReportedGroup:
     description: str
 
 
-@dataclass(frozen=True, eq=False)
-class GroupColumns:
+class GroupColumns(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Group columns of calls: one row per call.
 
     ``group`` is an index into ``names``, and ``ranks`` is an index into ``listed``.
@@ -85,8 +82,7 @@ class GroupColumns:
         return list(zip(*columns, strict=True)), groups.of
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(msgspec.Struct, frozen=True, eq=False):
     code: Int64
     """Code of each call's group: an index into ``ranks``."""
     ranks: Sequence[Ranks]

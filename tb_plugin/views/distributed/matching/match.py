@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +20,7 @@ BY = ("number", "inferred number", "order", "ends")
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Columns that matching uses: one row per call, in time order within each worker.
 
     Codes are integers >= 0. Equal codes mean equal values.
@@ -47,8 +45,7 @@ class Calls:
     """End by the worker's clock. Used if some workers lack calls of the same kind."""
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, eq=False):
     """Result of matching: one row per call."""
 
     label: Int64

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +23,7 @@ _MAX_VOTES_PER_CALL = 64
 _MAX_TRIED_SHIFTS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(msgspec.Struct, frozen=True, eq=False):
     """Columns of calls, with the same meaning as in ``match.Calls``."""
 
     worker: Int64

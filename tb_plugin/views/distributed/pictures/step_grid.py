@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -40,8 +40,7 @@ CATEGORIES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(msgspec.Struct, frozen=True, eq=False):
     """Values with shape (workers, steps). ``has_value`` marks the valid values."""
 
     values: Int64

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Grouping
@@ -21,8 +22,7 @@ MOST_CELLS = 1_000_000
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """Disjoint groups with the same description."""
 
     title: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +20,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Collectives of a worker: one row per collective, sorted by start, then longest first.
 
     Unknown values are -1.
@@ -75,8 +73,7 @@ def calls_of(trace: TraceTable) -> Calls:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     about: CollectiveMetadata
     caller: Int64
@@ -182,8 +179,7 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     return np.where(same, time[at], missing)
 
 
-@dataclass(frozen=True, eq=False)
-class Batched:
+class Batched(msgspec.Struct, frozen=True, eq=False):
     """Kernels in time order. A kernel that runs several collectives occurs once for each collective."""
 
     kernel: Int64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -53,8 +53,7 @@ class Words:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveMetadata:
+class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
     """Metadata of collectives: one row per collective (-1 = unknown).
 
     Texts are indices into Words. ``sent`` and ``received`` are string ids of the trace.
@@ -75,7 +74,7 @@ class CollectiveMetadata:
 
     @property
     def columns(self) -> dict[str, Int64]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {field: getattr(self, field) for field in self.__struct_fields__}
 
     def take(self, places: Int64) -> CollectiveMetadata:
         """Returns the rows at the indices ``places``. For index -1, all values of the row are unknown."""
@@ -103,7 +102,7 @@ class CollectiveMetadata:
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
     """Creates metadata from the columns in ``known``. The values of all other columns are unknown."""
     nothing = np.full(count, MISSING, np.int64)
-    return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
+    return CollectiveMetadata(**{field: known.get(field, nothing) for field in CollectiveMetadata.__struct_fields__})
 
 
 class Facts:

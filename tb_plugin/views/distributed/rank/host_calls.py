@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Chains:
+class Chains(msgspec.Struct, frozen=True, eq=False):
     """Chains of host calls, sorted by row of the top-level call.
 
     A chain is a top-level collective call together with all collective calls nested in this call.

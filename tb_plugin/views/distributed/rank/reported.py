@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,8 +120,7 @@ def sum_by_key(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
-@dataclass(frozen=True, eq=False)
-class ReportedJob:
+class ReportedJob(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Reported tables of all workers for the selected steps. The first column of each table is ``worker``."""
 
     names: tuple[str, ...]

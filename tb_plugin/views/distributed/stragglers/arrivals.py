@@ -7,8 +7,7 @@ only shows at the next collective, and delays do not accumulate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,8 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Arrivals:
+class Arrivals(msgspec.Struct, frozen=True, eq=False):
     """Calls of collectives with at least two workers, sorted by collective and arrival.
 
     If the call of the last worker is missing, a synthetic call replaces the missing call. ``last`` and all columns

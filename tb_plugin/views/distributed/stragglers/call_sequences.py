@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +19,7 @@ Bool = npt.NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).min // 2
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(msgspec.Struct, frozen=True, eq=False):
     """Starts and ends of calls, sorted into lanes.
 
     A lane is one worker in one step, and has the index ``worker * steps + step``.
@@ -70,8 +69,7 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Meetings:
+class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Collectives and messages that calls wait for.
 
     Collectives come first, then messages, then one dummy entry for calls with unknown partners.

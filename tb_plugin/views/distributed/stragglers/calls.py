@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,8 +15,7 @@ Bool = npt.NDArray[np.bool_]
 UNKNOWN = np.iinfo(np.int64).min
 
 
-@dataclass(frozen=True, eq=False)
-class StragglerCalls:
+class StragglerCalls(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Calls of all workers: one row per call, in time order within each worker."""
 
     worker: Int64

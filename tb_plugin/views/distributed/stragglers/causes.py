@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +23,7 @@ COMMUNICATION = "communication"
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 
-@dataclass(frozen=True, eq=False)
-class Excess:
+class Excess(msgspec.Struct, frozen=True, eq=False):
     """Extra time that a straggler spends before the collectives at which other ranks wait for the straggler."""
 
     ns: Mapping[str, int]

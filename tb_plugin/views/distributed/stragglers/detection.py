@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -52,8 +51,7 @@ _MAX_RANKS_WITH_LOWER_BOUND = 10
 _MIN_OTHER_COSTS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Stragglers:
+class Stragglers(msgspec.Struct, frozen=True, eq=False):
     """Lateness and cost: one row per pair of worker and group.
 
     Columns with another shape, such as one value per worker, describe their shape.
@@ -206,8 +204,7 @@ def _medians(groups: Groups, values: Float64) -> Float64:
     return middle
 
 
-@dataclass(frozen=True, eq=False)
-class _Entries:
+class _Entries(msgspec.Struct, frozen=True, eq=False):
     """Costs above 0 by worker, group and step."""
 
     row: Int64

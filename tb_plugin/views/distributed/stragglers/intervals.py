@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -52,8 +52,7 @@ def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) ->
     return hidden
 
 
-@dataclass(frozen=True, eq=False)
-class Stretches:
+class Stretches(msgspec.Struct, frozen=True, eq=False):
     """Activities of each worker before each burst of a group. A burst is a set of concurrent calls."""
 
     burst: Int64

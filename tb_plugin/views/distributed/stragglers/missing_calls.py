@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import astuple
 
 from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
@@ -18,8 +18,7 @@ Bool = npt.NDArray[np.bool_]
 _LONGER_THAN_ANY = 10**14
 
 
-@dataclass(frozen=True, eq=False)
-class PairCalls:
+class PairCalls(msgspec.Struct, frozen=True, eq=False):
     """Unmatched calls in groups of two workers. The other worker lacks the call and presumably arrived last."""
 
     row: Int64
@@ -28,8 +27,7 @@ class PairCalls:
     wait_ns: Int64
 
 
-@dataclass(frozen=True, eq=False)
-class Lost:
+class Lost(msgspec.Struct, frozen=True, eq=False):
     """Missing calls: one row per call."""
 
     worker: Int64
@@ -43,7 +41,7 @@ class Lost:
         return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
 
     def and_also(self, more: Lost) -> Lost:
-        columns = zip(vars(self).values(), vars(more).values(), strict=True)
+        columns = zip(astuple(self), astuple(more), strict=True)
         return Lost(*(np.concatenate(pair) for pair in columns))
 
 

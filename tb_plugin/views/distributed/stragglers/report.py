@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.lib.malloc_trim import give_back_memory
@@ -56,8 +57,7 @@ CAUSES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Blame:
+class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Stragglers of the selected steps, or of the whole recording if the recording has no steps."""
 
     names: tuple[str, ...]

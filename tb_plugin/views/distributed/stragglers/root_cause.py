@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
@@ -24,8 +24,7 @@ _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 _MIN_HOPS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Roots:
+class Roots(msgspec.Struct, frozen=True, eq=False):
     """Root cause of the wait in each call: a late worker that no other worker delayed."""
 
     by: Int64
@@ -123,8 +122,7 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class RootCauses:
+class RootCauses(msgspec.Struct, frozen=True, eq=False):
     """Root causes of inherited lateness: one value per row of Stragglers; -1 = none."""
 
     inherited_ns: Int64

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ _MIN_SLOW_SHARE = 0.8
 _MIN_FACTOR = 1.02
 
 
-@dataclass(frozen=True, eq=False)
-class KernelTimes:
+class KernelTimes(msgspec.Struct, frozen=True, eq=False):
     """Kernel times of all workers: one row per worker, step and kernel."""
 
     worker: Int64
@@ -35,8 +34,7 @@ class KernelTimes:
     """Kernel names. The empty name combines all kernels that are not in this list."""
 
 
-@dataclass(frozen=True)
-class SlowKernel:
+class SlowKernel(msgspec.Struct, frozen=True):
     """A kernel that takes longer on one worker than on other workers, summed over the analyzed steps."""
 
     name: str
@@ -48,8 +46,7 @@ class SlowKernel:
     """Mean duration divided by the median of the other workers' means. NaN if they do not run the kernel."""
 
 
-@dataclass(frozen=True)
-class Uneven:
+class Uneven(msgspec.Struct, frozen=True):
     """Differences between the kernels of one worker and those of other workers."""
 
     how: str
