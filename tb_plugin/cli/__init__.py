@@ -20,7 +20,6 @@ from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
 from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
-from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 
 FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
 # Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
@@ -37,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     _end_in_order()
     if argv is None:
         leave_out_pandas()
-        create_arrow_functions_lazily()
         gc.disable()
     try:
         with warnings_on_stderr():

@@ -23,7 +23,6 @@ import msgspec
 
 from tb_plugin.errors import UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
-from tb_plugin.service.workers.lazy_arrow_functions import create_arrow_functions_lazily
 from tb_plugin.service.workers.question import Progress, Question
 
 if TYPE_CHECKING:
@@ -93,7 +92,6 @@ def main(memo_bytes: int) -> None:
     ``memo_bytes`` limits the cache of computed values.
     """
     leave_out_pandas()
-    create_arrow_functions_lazily()
     # Ctrl-C is sent to the whole process group, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
