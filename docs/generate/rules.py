@@ -34,8 +34,8 @@ A rule marked *needs kernels* is skipped if kernels are missing from the trace.
 MEMORY = """
 ## Findings of memory
 
-The view Memory of a trace has these findings, for each device in the selected steps or window. A truncated file has none of
-them. They are also in `findings` of report, diff and Python. The view also has these rules: `out_of_memory`,
+The Memory view of a trace reports these findings, for each device in the selected steps or window. A truncated file has none
+of these findings. `findings` of report, diff and Python contains them too. The view also has these rules: `out_of_memory`,
 `driver_memory_calls`, `reserved_oscillation` and `memory_unused`.
 
 An amount of memory counts if it is significant: 256 MiB or more, and 2 % of the memory of the device or more if that is
@@ -44,7 +44,7 @@ known.
 SNAPSHOTS = """
 ## Findings of snapshots
 
-The view Allocations of a memory snapshot has these findings. None of them is about events that the file does not record.
+The Allocations view of a memory snapshot reports these findings. No finding is about events that the file does not record.
 """
 NAMES = {"fp32": "fp32", "tf32": "TF32", "fp16": "16 bit", "fp8": "FP8"}
 """Formats of numbers, as the table of peaks heads them."""

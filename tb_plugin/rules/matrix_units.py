@@ -124,7 +124,8 @@ RULE = Rule(
     saving=(
         "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: kernels run at a third of this "
         "peak. Without shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the "
-        "peaks. The lower bound assumes twice the speed. There are no bounds if the GPU's peaks are unknown."
+        "peaks. The lower bound then assumes that these kernels run twice as fast. There are no bounds if the "
+        "GPU's peaks are unknown."
     ),
     needs="A GPU with matrix units, and recorded operators.",
     notes="""

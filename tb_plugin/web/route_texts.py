@@ -31,7 +31,7 @@ ROUTES = (
             "`Profile`. The request triggers loading of the profile unless `start=0`. `retry=1` loads the "
             "profile again after a failure. With `view=distributed`, a rank that has an up-to-date "
             "[summary](../summaries.md) is `ready`, and its trace is not read. A rank that has a summary but no "
-            "trace is always `ready`, but all other views return 404. Poll this route while the profile loads: "
+            "trace is always `ready`, but the views that need its trace return 404. Poll this route while the profile loads: "
             "loading stops after 15 s without a poll. [HTTP interface](../http.md) explains the progress"
         ),
     ),

@@ -1,4 +1,4 @@
-"""Failed memory requests of a snapshot: unused memory, cause and obstacles."""
+"""Failed memory requests in a snapshot: cause and blocks in the way."""
 
 from __future__ import annotations
 

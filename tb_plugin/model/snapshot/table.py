@@ -212,7 +212,7 @@ class Oddities(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """An allocator snapshot after assembly."""
+    """An allocator snapshot, assembled from the parts of the file."""
 
     events: Events
     first: Int64

@@ -13,7 +13,7 @@ OF_BANDWIDTHS = (
                 "Bus bandwidth",
                 "Size multiplied by the nccl-tests factor, divided by median transfer time.",
             ),
-            "fitted_bus_bandwidth": ("Fit", "Bus bandwidth for the fitted transfer time."),
+            "fitted_bus_bandwidth": ("Fit", "Bus bandwidth from the fitted transfer time."),
             "fit_bandwidth": ("Fitted bandwidth", "Slope of the fit: bus bandwidth of large messages."),
             "link_peak": ("Link peak", "Data-sheet bandwidth of a device's links, in one direction."),
         },

@@ -29,7 +29,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "called_in_traces": ("Also in traces", "Flight recorder collectives that traces also contain."),
-            "not_called": ("Not called", "Trace collectives after the last one in the flight recorder."),
+            "not_called": ("Not called", "Collectives in the trace after the last one in the flight recorder."),
         },
     ),
     define(

@@ -25,8 +25,8 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
         Tie.CAPTURE: "Operators of the capture in this trace.",
         Tie.CAPTURE_TRACE: "Operators of the capture, or of an eager run, in another trace.",
         Tie.EAGER: "Operators that ran the same kernels without a graph in this trace.",
-        Tie.GRAPH: "Only events around the graph launch are known.",
-        Tie.NONE: "No events around the graph launch are known.",
+        Tie.GRAPH: "Only events that enclose the graph launch were recorded.",
+        Tie.NONE: "No recorded events enclose the graph launch.",
     }
 )
 LOW_ATTRIBUTION_SHARE = 0.5

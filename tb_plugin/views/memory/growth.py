@@ -61,8 +61,8 @@ CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
     threshold=(
-        "The same operator, module and line retains blocks from the first step and from two later steps. "
-        "More of its blocks are retained than released."
+        "One operator, module and line allocated blocks in the first step and in two later steps that were not "
+        "freed. More of these blocks are retained than released."
     ),
     severity="Low.",
     notes=(

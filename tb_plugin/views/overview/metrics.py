@@ -74,7 +74,7 @@ METRICS = OF_RULES.adding(
             ),
             "sampled_share": ("Recorded share", "Share of operators or launched kernels that were recorded."),
             "unknown_share": ("Unknown kernels", "Share of kernel time in unknown kernels."),
-            "largest_share": ("Limiting share", "Time of the limiting part divided by step time."),
+            "largest_share": ("Limiting share", "Time of the bottleneck divided by step time."),
         },
     ),
     define(

@@ -48,7 +48,7 @@ METRICS = SHARED.adding(
         RANGE_WORDS,
         "ratio",
         {
-            "inside_ratio": ("Share of range", "Time inside the range divided by range length."),
+            "inside_ratio": ("Share of range", "Share of the selected range that these events take."),
             "busy_ratio": ("Busy share", "Busy time divided by range length."),
         },
     ),

@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     traits=Traits(
         "Summary",
         hidden=True,
-        phase_note="Serving covers whole steps, not phases. Select the steps of a mode instead.",
+        phase_note="Serving covers whole steps, not phases. Select only prefill or decode steps instead.",
         tables=("serving_steps", "serving_modes", "serving_classes"),
     ),
     missing=_missing,

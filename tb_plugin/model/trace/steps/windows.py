@@ -86,10 +86,10 @@ def find_steps(
 
 
 def single_step(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the whole trace as one step. Device work that was launched before the start of the trace is excluded.
+    """Returns the whole trace as one step, excluding device work that was launched before the start of the trace.
 
-    The step also includes launch calls after ``end``, because graph replays have no enclosing operator. If no
-    launch was recorded, earlier work cannot be recognized and is included.
+    The step also includes launch calls after ``end`` (the end of the last operator), because graph replays are
+    launched outside operators. If no launch was recorded, earlier work cannot be recognized and is included.
     """
     launched = work.launch_start_ns != MISSING
     if launched.any():

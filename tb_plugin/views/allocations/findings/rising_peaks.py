@@ -16,7 +16,7 @@ from tb_plugin.rules._checks import Check
 
 CHECK = Check(
     "snapshot_rising_peaks",
-    detects="The peak of every step rises although no memory stays allocated.",
+    detects="Peak memory rises from step to step, although no memory is retained between steps.",
     threshold="`rising_ratio` of at least 0.9 over 7 steps after the first. The last peak is at least 1.05 times the first.",
     severity="Medium.",
     notes="""

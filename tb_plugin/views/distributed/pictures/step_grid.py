@@ -1,4 +1,4 @@
-"""Measures by worker and step."""
+"""Grid of a metric by worker and step."""
 
 from __future__ import annotations
 

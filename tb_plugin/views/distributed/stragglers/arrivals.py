@@ -145,8 +145,8 @@ def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
     """Returns the index of the second-to-last arrival at each collective. Calls must be sorted by arrival.
 
-    If several workers arrive almost together, clocks decide between the workers. Durations would select a call that
-    ended early by chance, and this bias would add up over many collectives.
+    If several workers arrive almost together, their clocks determine the order. An order by duration would prefer
+    calls that ended early by chance, and this bias would add up over many collectives.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
