@@ -118,7 +118,7 @@ test('steps that are not adjacent are named, and other steps are another window'
   await click(await soon(() => field('Step 2')))
   expect(state()).toMatchObject({ steps: '0,2' })
   expect(state().start_ns).toBeUndefined()
-  expect(textOf(one('#main'))).toContain('Steps in view but not selected: 1.')
+  expect(textOf(one('#main'))).toContain('Visible steps that are not selected: 1.')
 })
 
 test('another device has operators of its own', async () => {
