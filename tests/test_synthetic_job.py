@@ -6,11 +6,11 @@ Nothing of tb_plugin takes part, but for the test that our reader finds nothing 
 import gzip
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from msgspec.structs import replace
 
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader

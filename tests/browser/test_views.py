@@ -57,7 +57,7 @@ COMPANIONS = (
     Companion("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "match and are finished"),
     Companion("stack_profile", {"run": "export_stacks_cpu"}, "itself has the largest share"),
     Companion("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "itself has the largest share"),
-    Companion("execution_nodes", {"run": "execution_trace_cpu"}, "has no times"),
+    Companion("execution_nodes", {"run": "execution_trace_cpu"}, "contains no times"),
     Companion("ranks_kernels", {"run": "synthetic_ddp"}, "rank2 is the slowest for"),
     Companion("cluster", {"run": "synthetic_ascend_cluster"}, "Rank 4 computes"),
     Companion("serving", {"run": "synthetic_serving"}, "steady state"),

@@ -261,7 +261,12 @@ def test_a_number_of_the_job_that_the_headline_has_is_printed_once(capsys):
 def test_a_group_has_the_tables_that_the_docs_name(capsys):
     code, document = report(capsys, SAMPLES / "synthetic_ddp")
     (group,) = document["groups"]
-    named = (SAMPLES.parent / "docs" / "command-line.md").read_text().split("`tables` has ")[1].split(".")[0]
+    named = (
+        (SAMPLES.parent / "docs" / "command-line.md")
+        .read_text()
+        .split("`tables` of a group has the keys ")[1]
+        .split(".")[0]
+    )
     assert code == 0 and set(group["tables"]) == set(re.findall(r"`(\w+)`", named))
     assert group["tables"]["bandwidths"] and all(row["met"] for row in group["tables"]["bandwidths"])
 

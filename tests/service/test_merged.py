@@ -242,7 +242,7 @@ def test_commands_ask_which_rank_is_meant(tmp_path: Path, run_json: Json, capsys
     assert cli.main(["stacks", exp]) == 2
     assert cli.main(["doctor", exp]) == 0
     out = " ".join(capsys.readouterr().out.split())  # lines are wrapped
-    assert "2 profiles found" in out and "merged from 2 ranks" in out and "(rank0, rank1)" in out
+    assert "2 profiles found" in out and "the merged traces of 2 ranks" in out and "(rank0, rank1)" in out
 
 
 def test_the_api_opens_a_rank(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_what_is_missing_is_said() -> None:
     only_end = [segment(512, 512, [(512, "active_allocated")])]
     nothing = assemble(read(pickle.dumps(only_end)))
     assert missing(nothing) == [
-        "The snapshot contains no history; only the state at its end is known.",
+        "The snapshot contains no history; only memory at the time of the snapshot is known.",
         "No block has a stack, so allocation lines are unknown.",
     ]
     for unrecorded in ([], [event("snapshot", 0, 0)]):

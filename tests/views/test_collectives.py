@@ -182,7 +182,9 @@ def test_a_rank_without_a_dump_may_be_who_did_not_call() -> None:
     found = view(waiting, [call(1)], None, waiting, world=4)  # type: ignore[arg-type]
     rule, figures = said(found)
     assert rule == "flight_missing" and (figures["missing_names"], figures["absent_names"]) == ("rank1", "2")
-    assert "no dump of rank {absent_names}, so it is unknown whether it called it" in notices(found, "answer")[0].text
+    assert (
+        "no dump of rank {absent_names}, so it is unknown whether this rank called" in notices(found, "answer")[0].text
+    )
     headline = {each.metric.key: each.value for each in found.payloads["headline"].figures}  # type: ignore[union-attr]
     assert (headline["unfinished_collectives"], headline["ranks_absent"]) == (1, 1)
     hang = view(waiting, None, waiting, world=3)  # type: ignore[arg-type]

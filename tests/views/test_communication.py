@@ -155,7 +155,7 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
     assert "One rank's trace cannot separate waiting from transfer" in notice.text
-    assert "find the late rank; sending less will not help." in notice.todo
+    assert "find the late rank; sending less data will not help." in notice.todo
 
 
 def test_what_nobody_else_recorded_is_neither_waiting_nor_transfer() -> None:

@@ -188,7 +188,7 @@ def test_the_order_of_calls_says_nothing() -> None:
 
 def test_a_rank_that_states_nothing_is_named_and_removes_nothing() -> None:
     view = view_of(parts_of(telling(), rank(1)))
-    assert "for rank1:" in told(view)["communication_unstated"]
+    assert "for rank1." in told(view)["communication_unstated"]
     assert len(view.payloads["overlap"].x) == 2 and view.payloads["call_times"].x == ["rank0"]
 
 

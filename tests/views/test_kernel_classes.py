@@ -53,7 +53,7 @@ def some_kernels() -> TraceBuilder:
 def test_a_name_speaks_first_then_the_nearest_known_operator() -> None:
     table = some_kernels().table()
     assert class_of(table, "attn_fwd")[0] == "attention"
-    assert class_of(table, "attn_fwd")[1].startswith("by its name: attention = ")
+    assert class_of(table, "attn_fwd")[1].startswith("kernel name matches attention = ")
     # aten::linear has 7 us of it, aten::add 3 us; my::wrapper, which is nearer, no rule knows.
     assert class_of(table, "fused_7") == ("gemm", "launched by aten::linear")
     assert class_of(table, "secret") == ("elementwise", "launched by aten::add")
@@ -78,7 +78,7 @@ def test_rules_of_a_person_go_before_all_else() -> None:
     table = with_rules(some_kernels(), "moe = ^nccl\nembedding = operator: ^my::\ncopy = fn_fwd|n_f")
     assert class_of(table, "ncclDevKernel_AllReduce") == (
         "moe",
-        "by its name: TORCH_TRACE_CLASSES, line 1: moe = ^nccl",
+        "kernel name matches TORCH_TRACE_CLASSES, line 1: moe = ^nccl",
     )
     assert class_of(table, "fused_7") == ("embedding", "launched by my::wrapper")
     assert class_of(table, "attn_fwd")[0] == "copy"

@@ -167,7 +167,13 @@ def test_two_moments() -> None:
     }  # fmt: skip
     assert rows["a.py(2): f"]["still_blocks"] == 1 and rows["a.py(2): f"]["delta_held_bytes"] == 512
     blocks = rows_of(model, "changed_blocks", at="5", against="2")
-    assert [row["block_change"] for row in blocks] == ["appears", "gone", "still there", "still there", "appears"]
+    assert [row["block_change"] for row in blocks] == [
+        "appears",
+        "gone",
+        "allocated at both events",
+        "allocated at both events",
+        "appears",
+    ]
     assert [row["memory_change"] for row in rows_of(model, "changed_stacks")] == ["appears"] * 3, "all of the history"
 
 

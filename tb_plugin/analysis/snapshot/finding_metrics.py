@@ -200,7 +200,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         "text",
         {
             "memory_change": ("Change", "Later versus earlier bytes: appears, gone, grew, shrank or same."),
-            "block_change": ("Block", "Allocated at both times (still there), or at only one."),
+            "block_change": ("Block", "Allocated at both times, or at only one of them."),
         },
     ),
     define(

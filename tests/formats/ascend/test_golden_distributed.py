@@ -190,7 +190,7 @@ def test_one_rank_without_a_file_removes_nothing_else() -> None:
     view = VIEW.answer(some, Params())
     assert isinstance(view, View)
     told = {notice.rule: notice.text for notice in view.payloads["findings"].notices}
-    assert "reported for rank_2:" in told["communication_unstated"]
+    assert "reported for rank_2." in told["communication_unstated"]
 
 
 def test_two_of_four_ranks_say_who_waits_with_bounds() -> None:

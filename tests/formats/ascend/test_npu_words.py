@@ -27,7 +27,7 @@ WORDS = re.compile(
 )
 ALLOWED = re.compile(
     r"nccl-tests"  # the benchmark that defines bus bandwidth, for every library of collectives
-    r"|by its name: .*"  # a rule about names of kernels, as it is written
+    r"|kernel name matches .*"  # a rule about names of kernels, as it is written
 )
 OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
 RUNS = ("alexnet_text_level1", "alexnet_text_level0", "alexnet_db_level1", "qwen3_pp2_dp2_level2", "gpt3_2023_level1")
