@@ -268,7 +268,7 @@ SHARED = Metrics(
             "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Time with a running kernel divided by window length, excluding unrecorded work.",
+                "Time with a running kernel divided by the span of the steps, excluding unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
