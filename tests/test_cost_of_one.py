@@ -24,7 +24,7 @@ BLOCK = re.compile(r"```python\n# (\S+?)(?:, in (\w+))?\n(.*?)```", re.DOTALL)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of what is committed of code, docs and tests."""
+    """A copy of the working tree of code, docs and tests."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():

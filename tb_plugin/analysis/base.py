@@ -1,7 +1,7 @@
 """Interface of analyses: parts, answers and paged tables.
 
 An analysis has two pure functions. ``part`` computes the numbers of one profile. ``answer`` turns one or more parts
-into a payload. Both functions run in worker processes. Parts are cached by profile and ``Params.part_key``, so
+into a payload. Both functions run in worker processes. Parts are cached by profile and ``Analysis.part_key``, so
 ``answer`` must be fast.
 """
 

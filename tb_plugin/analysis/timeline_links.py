@@ -1,6 +1,6 @@
 """Timeline range of an event, for links.
 
-``timelineAt`` in the frontend must compute the same range.
+``eventWindow`` in the frontend must compute the same range.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ROOM_NS = 500
 def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
     """Returns URL parameters for a time range that is twice as long as the event.
 
-    ``tests/around_cases.json`` tests this function and ``timelineAt`` with the same cases.
+    ``tests/around_cases.json`` tests this function and ``eventWindow`` with the same cases.
     """
     room = max(dur_ns // 2, ROOM_NS)
     return {"start_ns": str(max(0, start_ns - room)), "end_ns": str(start_ns + dur_ns + room)}

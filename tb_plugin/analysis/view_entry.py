@@ -11,6 +11,7 @@ from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Miss
 from tb_plugin.lib.lazy import load_class, name_of
 from tb_plugin.payloads import Table, View
 
+# Class names of the models (``lib/lazy.py``).
 TRACE = "tb_plugin.model.trace.table:TraceTable"
 SNAPSHOT = "tb_plugin.model.snapshot.table:Snapshot"
 CATEGORY_MEMORY = "tb_plugin.model.category_memory:CategoryMemory"
@@ -18,7 +19,6 @@ MEMORY_FLOW = "tb_plugin.model.memory_flow:MemoryFlow"
 FLIGHT = "tb_plugin.model.flight_recorder:Flight"
 STACK_PROFILE = "tb_plugin.model.stack_profile:StackProfile"
 EXECUTION_TRACE = "tb_plugin.model.execution_trace:ExecutionTrace"
-# Class names of the models (``lib/lazy.py``).
 CLUSTER = "tb_plugin.model.cluster:Cluster"
 
 

@@ -28,7 +28,7 @@ FORMATS = ("folded", "speedscope")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns the exit code (see README).
+    """Runs the command and returns the exit code (see docs/command-line.md).
 
     If ``argv`` is None, may change the global state of the process.
     """

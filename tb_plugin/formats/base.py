@@ -178,7 +178,7 @@ class Reader(Protocol[Raw_co]):
 
     @property
     def raw(self) -> type[Raw_co]:
-        """Returns the class of the objects that ``read`` returns. This class determines the model (see ``models``)."""
+        """Returns the class of the objects that ``read`` returns. This class determines the model (see ``model_kinds/``)."""
         ...
 
     endings: tuple[str, ...]

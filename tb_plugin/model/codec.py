@@ -1,4 +1,4 @@
-"""Storage of frozen dataclasses of arrays in one Arrow file.
+"""Storage of frozen Structs of arrays in one Arrow file.
 
 Columns differ in length. The file therefore contains a single record, in which each column is one list. ``read``
 maps the file into memory and copies only boolean columns. A column is named after the path of its field

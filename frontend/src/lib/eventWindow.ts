@@ -1,4 +1,4 @@
-// The window that a link shows around an event (twin of in_timeline.py).
+// The window that a link shows around an event (the same range as `range_around` in analysis/timeline_links.py).
 
 /** Minimum margin in ns around a short event. */
 const ROOM_NS = 500

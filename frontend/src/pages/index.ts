@@ -1,4 +1,4 @@
-// The page of each view id. A new page adds one line.
+// The page of each view id. A new page adds an import and a line, and an icon in widgets/icons.tsx.
 import type { ComponentType } from 'react'
 import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'

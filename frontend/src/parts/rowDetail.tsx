@@ -221,7 +221,8 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
     >
       {pages.count === 0 && (
         <p className={textCss.none}>
-          The trace has no call stacks for this operator. To record call stacks, use <code>profile(with_stack=True)</code>.
+          The trace has no call stacks for this operator. To record call stacks, use{' '}
+          <code>profile(with_stack=True)</code>.
         </p>
       )}
       {column &&

@@ -18,7 +18,6 @@ Bool = npt.NDArray[np.bool_]
 
 # category of arrows -> name
 DEPENDENCIES = {of_lanes.DISPATCH: "dispatch", of_lanes.TENSOR: "tensor", of_lanes.PROPERTY: "value"}
-LAUNCHES = "launch"
 
 
 def operations_around(slices: Slices, inner: Bool) -> Int32:

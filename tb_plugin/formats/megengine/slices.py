@@ -38,15 +38,6 @@ class Slices(msgspec.Struct, frozen=True, eq=False):
         """Returns, for each event index, the innermost slice that is open on the given lane; -1 = none."""
         return innermost_at(self.lane, self.begin, self.end, self.parent, lane, position)
 
-    def of_events(self, count: int) -> Int32:
-        """Returns the slice that each event starts or ends; -1 = none.
-
-        The result has an additional -1 at the end, so that index -1 also gives -1.
-        """
-        found = np.full(count + 1, MISSING, np.int32)
-        found[self.begin] = found[self.end] = np.arange(len(self), dtype=np.int32)
-        return found
-
 
 def slices_of(events: Events, lane: Int32) -> Slices:
     """Returns the slices of all events. ``lane`` contains the lane of each event."""

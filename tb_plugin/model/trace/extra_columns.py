@@ -144,7 +144,7 @@ class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
     """Memory totals of allocators or software components over time. A total is valid until the next total of the
     same allocator and device.
 
-    -1 = absent; ``reserved`` may be ``ONLY_RELEASED``.
+    -1 = absent; ``reserved`` may be ``RELEASE_WITHOUT_ALLOCATION``.
     """
 
     time_ns: Int64 = no_rows(np.int64)

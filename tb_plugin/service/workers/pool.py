@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("torch_trace")
 
-# Maximum number of worker processes.
 WORKERS_VARIABLE = settings.WORKERS.name
+# Maximum number of worker processes.
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3

@@ -25,7 +25,6 @@ from tb_plugin.views.compiled.payloads import innermost_modules, numbers_of, tab
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-Strings = list[str | None]
 
 
 def regions_frame(trace: TraceTable, selection: Selection) -> Frame:

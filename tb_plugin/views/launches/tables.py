@@ -23,7 +23,7 @@ from tb_plugin.views.launches.repeated_sequences import Repeat, repeated_sequenc
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# Latest first.
+# Maximum number of late launches in the table, longest latency first.
 LATE_LISTED = 200
 # Separates the kernels of a sequence.
 ARROW = " → "
