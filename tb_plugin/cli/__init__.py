@@ -71,15 +71,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(prog="torch-trace", description="Show where a PyTorch training run spends its time.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_report(commands.add_parser("report", help="print metrics and findings of profiles"))
-    _add_diff(commands.add_parser("diff", help="compare two profiles; fail if a change exceeds a limit"))
-    _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
-    _add_summarize(
-        commands.add_parser(
-            "summarize", help="compute rank summaries, so that the Distributed view need not read the traces"
-        )
-    )
-    _add_doctor(commands.add_parser("doctor", help="list which files were found or skipped, and why"))
+    for name, (what, add_options) in _COMMANDS.items():
+        command = commands.add_parser(name, help=what)
+        if name in argv:  # other options are not needed
+            add_options(command)
     return parser
 
 

@@ -1,4 +1,7 @@
-"""Advice for PyTorch training, by advice key."""
+"""Advice for PyTorch training, by advice key.
+
+One file contains all entries, because each entry is only a text and its references.
+"""
 
 from __future__ import annotations
 
