@@ -65,7 +65,7 @@ RULE = Rule(
     title="Low utilization",
     look=_look,
     order=490,
-    detects="A GPU is idle most of the time, and other findings explain less than half of it.",
+    detects="A GPU is idle most of the time, and other findings explain less than half of the idle time.",
     threshold=(
         f"The utilization of the GPU is below {percent(LOW_UTILIZATION)}, and all findings together save less "
         f"than {percent(EXPLAINED)} of the idle time."

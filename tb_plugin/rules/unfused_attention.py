@@ -196,7 +196,7 @@ RULE = Rule(
         "time minus four times the time at the peak."
     ),
     notes="""
-        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All of them are elementwise,
+        At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All these kernels are elementwise,
         norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded, the later matmul
         has as many elements as the softmax. The bounds also hold for fused kernels that recompute in the backward pass.
     """,

@@ -41,9 +41,7 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Whether the events at the block's address are consistent. False if there is no address or an event is missing."""
 
     def live(self, at: int) -> Bool:
-        """Returns, for each block, whether it is allocated after event ``at``, as far as known. -1 = before the
-        first event.
-        """
+        """Returns whether each block is known to be allocated after event ``at`` (-1 = before the first event)."""
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 

@@ -76,7 +76,6 @@ _ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("device_id", DEVICE_NUMBER, -1),
 )
 FUNCTION_ID = "Record function id"  # id shared with an execution trace of the same run; 0 if none was recorded
-_WORK = _flags(*DEVICE_WORK)
 _HOST_RANGES = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
 # written by Lightning and `tb_plugin.annotate` before the name of a called module

@@ -31,7 +31,6 @@ PER_TEXT_BYTE = 2.5
 HEAD_BYTES = 64 * 1024
 MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
-_UNKNOWN = CATEGORIES.index("unknown")
 _EMPTY = "export_memory_timeline was called for a device without allocations. Pass the device used for training."
 
 
