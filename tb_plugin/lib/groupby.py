@@ -257,6 +257,14 @@ def _firsts(of: Int64, count: int) -> Int64:
     return first
 
 
+def first_recorded(values: Int32, groups: Groups) -> Int64:
+    """Returns the first value of each group that is not -1; -1 if a group has no such value."""
+    first = np.full(len(groups), MISSING, np.int64)
+    recorded = np.flatnonzero(values != MISSING)[::-1]
+    first[groups.of[recorded]] = values[recorded]
+    return first
+
+
 def _dense(column: Int64) -> Int64:
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
     if high - low >= _DENSE_RANGE_FACTOR * len(column):

@@ -15,7 +15,7 @@ from tb_plugin.analysis.host_calls import host_calls, sums_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.range_patterns import GRAPH
 from tb_plugin.analysis.selection import Selection, steps_of
-from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
+from tb_plugin.lib.groupby import Groups, first_recorded, group, ratio, sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -94,7 +94,7 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
     at = np.flatnonzero(selection.rows[regions.row[every.call]])
     call = every.call[at]
     groups = group(every.function[at])
-    code = _first_known(regions.code[call], groups)
+    code = first_recorded(regions.code[call], groups)
     data: dict[str, object] = {
         "break_to": numbers_of(trace, trace.name[regions.row[call]], groups),
         "break_at": pa.array([place_of(trace, int(each)) for each in code], pa.string()),
@@ -111,15 +111,8 @@ def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: i
     return pa.array(total / np.maximum(calls, 1), mask=calls == 0)
 
 
-def _first_known(values: Int32, groups: Groups) -> Int64:
-    found = np.full(len(groups), MISSING, np.int64)
-    known = np.flatnonzero(values != MISSING)[::-1]
-    found[groups.of[known]] = values[known]
-    return found
-
-
 def _known(trace: TraceTable, values: Int32, groups: Groups, count: int) -> pa.Array:
-    found = np.append(_first_known(values, groups), np.full(count - len(groups), MISSING, np.int64))
+    found = np.append(first_recorded(values, groups), np.full(count - len(groups), MISSING, np.int64))
     return trace.strings.take(found)
 
 

@@ -13,7 +13,7 @@ from tb_plugin.analysis.compiled.regions import regions_of, wrapped_calls
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.lib.groupby import Groups, first_recorded, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at
@@ -105,13 +105,13 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
     sums = sums_of(calls, groups)
     data: dict[str, object] = {
         "region": [_number(trace, int(name)) for name in calls.key[groups.first]],
-        "compiled_code": trace.strings.take(_first_known(compiled.code, groups)),
+        "compiled_code": trace.strings.take(first_recorded(compiled.code, groups)),
         "region_modules": _modules_of(trace, modules, compiled, groups),
         "calls": sums["calls"],
         **({"replayed_calls": sums["replayed_calls"]} if len(calls.enclosed) else {}),
         **{key: sums[key] for key in TIMES if sums[key].any() or key == "host_total_ns"},
-        "graph": _graphs(trace, _first_known(compiled.graph, groups)),
-        "backward_graph": _graphs(trace, _first_known(compiled.backward, groups)),
+        "graph": _graphs(trace, first_recorded(compiled.graph, groups)),
+        "backward_graph": _graphs(trace, first_recorded(compiled.backward, groups)),
     }
     first = "device_total_ns" if "device_total_ns" in data else "host_total_ns"
     table = pa.table({name: pa.array(values) for name, values in data.items()})
@@ -124,13 +124,6 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
         name_column="region",
         sort=Sort(first, True),
     )
-
-
-def _first_known(values: Int32, groups: Groups) -> Int64:
-    found = np.full(len(groups), MISSING, np.int64)
-    known = np.flatnonzero(values != MISSING)[::-1]
-    found[groups.of[known]] = values[known]
-    return found
 
 
 def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> pa.Array:
