@@ -44,7 +44,7 @@ TABLES = {
     ),
     "modules": ("modules", "compiled"),
     "serving": ("serving_steps", "serving_modes", "serving_classes"),
-    "graphs": ("graphs", "graph_nodes", "graph_replays", "graph_refusals"),
+    "graphs": ("graphs", "graph_nodes", "graph_replays"),
     "compiled": ("graph_breaks", "regions", "generated_kernels", "compiled_steps"),
     "backward": ("backward_operators", "backward_lines", "recomputed"),
     "parallelism": ("roles",),

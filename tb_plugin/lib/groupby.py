@@ -13,6 +13,7 @@ import pyarrow as pa
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.integer]
@@ -263,6 +264,22 @@ def first_recorded(values: Int32, groups: Groups) -> Int64:
     recorded = np.flatnonzero(values != MISSING)[::-1]
     first[groups.of[recorded]] = values[recorded]
     return first
+
+
+def hash_numbers(values: Whole) -> UInt64:
+    """Returns a 64-bit hash of each number (splitmix64). A sum of these hashes identifies the summed numbers."""
+    x = values.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: UInt64 = x ^ (x >> np.uint64(31))
+    return found
+
+
+def sequence_hashes(token: Whole, begin: Int64) -> UInt64:
+    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``. No sequence may be empty."""
+    place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
+    values = hash_numbers(hash_numbers(token).view(np.int64) ^ hash_numbers(place).view(np.int64))
+    return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
 
 
 def _dense(column: Int64) -> Int64:

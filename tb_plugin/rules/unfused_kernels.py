@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import set_up
-from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group, sum_by
+from tb_plugin.lib.groupby import group, sequence_hashes, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analysis.graphs.coverage import coverage
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, of_kind
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.graphs.replay_table import account_of, time_by_way
 from tests.builders import Work, kernel, trace
 from tests.captured import with_other
 from tests.depth import sampled
@@ -73,8 +73,7 @@ def test_anything_has_origins_that_add_up(seed: int) -> None:
         assert (np.diff(origins.work) > 0).all() and (origins.scope < len(origins.scopes)).all()
         assert (origins.scopes.parent < np.arange(len(origins.scopes))).all()
         assert ((origins.scope == MISSING) == (origins.way == Way.GRAPH)).all()
-        assert all(refusal.text and refusal.position >= 0 for refusal in origins.refusals)
-        rows = np.flatnonzero(of_kind(each.kind, *DEVICE_WORK))
-        found = coverage(each, rows)
-        assert found.operator.sum() == found.module.sum() == found.any.sum() == found.total_ns
+        assert all(0 <= one.agreeing <= one.nodes for one in origins.agreements.values())
+        account = account_of(each, np.ones(len(each), np.bool_))
+        assert sum(time_by_way(account.work).values()) == each.dur_ns[origins.work].sum()
         assert replayed_in(each, select_rows(each, None)).dur_ns.sum() == each.dur_ns[origins.work].sum()

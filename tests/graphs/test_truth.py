@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analysis.graphs.mismatch_reasons import short_name
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import replays_of
 from tb_plugin.analysis.selection import select_rows
@@ -69,7 +68,7 @@ def test_replays_come_to_what_the_step_came_to(name: str) -> None:
     assert (dict(own), dict(total)) == (told["operators_self_ns"], told["operators_total_ns"])
     assert dict(sums(table, found, EventKind.MODULE)[2]) == told["modules_total_ns"]
     assert {Way(way).name.lower() for way in found.way.tolist()} == {truth["way"]}
-    assert all(refusal.source for refusal in origins_of(table).refusals) or not origins_of(table).refusals
+    assert not origins_of(table).agreements
 
 
 def test_annotations_alone_tell_the_regions() -> None:
@@ -126,19 +125,17 @@ def test_nothing_is_told_where_nothing_tells() -> None:
         ("layers", "sibling", "cuda", True),
     ],
 )
-def test_a_wrong_capture_is_refused_with_the_first_difference(
+def test_a_wrong_capture_is_not_used_and_says_how_much_matches(
     wrong: str, capture: str, arch: str, warm_up: bool
 ) -> None:
     table, truth = made(Plan(capture=capture, arch=arch, wrong=wrong, warm_up=warm_up, seed=5))
     assert set(origins_of(table).way.tolist()) == {Way.GRAPH}
-    (refusal,) = origins_of(table).refusals
+    (agreement,) = origins_of(table).agreements.values()
     (told,) = truth["refused"]
-    assert (refusal.source, refusal.position) == ("capture.json", told["node"])
-    assert f"Node {told['node'] + 1}: the capture launches {short_name(told['captured'])}" in refusal.text
-    assert f"the replay ran {short_name(told['replayed'])}" in refusal.text
+    assert (agreement.source, agreement.agreeing, agreement.is_used) == ("capture.json", told["node"], False)
 
 
 def test_a_capture_of_another_size_is_refused_without_names() -> None:
     table, _ = made(replace(PLANS["beside"], wrong="layers", warm_up=False))
-    (refusal,) = origins_of(table).refusals
-    assert set(origins_of(table).way.tolist()) == {Way.GRAPH} and "the capture" in refusal.text.lower()
+    (agreement,) = origins_of(table).agreements.values()
+    assert set(origins_of(table).way.tolist()) == {Way.GRAPH} and not agreement.is_used

@@ -1,4 +1,4 @@
-"""What a trace is told by captures beside it, against the truth of invented replays; a wrong one tells why it does not."""
+"""What a trace is told by captures beside it, against the truth of invented replays; a wrong one says how much matches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HIP = Plan(capture="beside", arch="rocm", warm_up=False, replays=2)
 
 @dataclass(frozen=True)
 class Origins:
-    """Asks for the device time of replays by operator, how it is known, and why it is not."""
+    """Asks for the device time of replays by operator, how it is known, and the captures that do not match."""
 
     file: ModelFile
 
@@ -45,7 +45,11 @@ class Origins:
         times: Counter[str] = Counter()
         for name, row in zip(names, found.work.tolist(), strict=True):
             times[name] += int(trace.dur_ns[row])
-        return dict(times), {Way(way).name for way in found.way}, [(r.source, r.text) for r in found.refusals]
+        return (
+            dict(times),
+            {Way(way).name for way in found.way},
+            [(each.source, str(each)) for each in found.agreements.values()],
+        )
 
 
 def write(plan, folder):
@@ -83,43 +87,43 @@ def beside(tmp_path_factory):
 
 def test_captures_of_two_graphs_in_a_file_each_tell_of_both(beside):
     folder, truth = beside
-    (times, ways, refusals), info = told(folder)
-    assert len(info.names) == 2 and info.how == "beside" and refusals == []
+    (times, ways, unlike), info = told(folder)
+    assert len(info.names) == 2 and info.how == "beside" and unlike == []
     assert ways == {"CAPTURE_TRACE"} and times == truth["replayed"]["operators_self_ns"]
 
 
 def test_one_of_them_tells_of_one(beside):
     folder, truth = beside
     name = next(name for name in told(folder, "none")[1].beside if "bs_8" in name)
-    (times, ways, refusals), _ = told(folder, name)
+    (times, ways, unlike), _ = told(folder, name)
     assert ways == {"CAPTURE_TRACE", "GRAPH"} and times[""] > 0
     assert sum(times.values()) == sum(truth["replayed"]["operators_self_ns"].values())
-    assert [source for source, _ in refusals] == [name]
+    assert [source for source, _ in unlike] == [name]
 
 
 def test_without_them_nothing_is_known(beside):
-    (times, ways, refusals), info = told(beside[0], "none")
-    assert ways == {"GRAPH"} and set(times) == {""} and refusals == [] and len(info.beside) == 2
+    (times, ways, unlike), info = told(beside[0], "none")
+    assert ways == {"GRAPH"} and set(times) == {""} and unlike == [] and len(info.beside) == 2
 
 
-def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
+def test_a_wrong_capture_says_how_much_of_it_matches(tmp_path):
     truth = write(dataclasses.replace(HIP, wrong="kernel"), tmp_path / "logs")
-    (times, ways, refusals), info = told(tmp_path)
-    ((source, text),) = refusals
+    (times, ways, unlike), info = told(tmp_path)
+    ((source, text),) = unlike
     assert ways == {"GRAPH"} and set(times) == {""} and [source] == info.names
-    assert text.startswith(f"Node {truth['refused'][0]['node'] + 1}: ")
+    assert text.startswith(f"{truth['refused'][0]['node']} of ")
     numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
     (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
-    assert notice.text.startswith(f"{source} does not match 1 of the replayed graphs: {text[:20]}")
+    assert notice.text.startswith(f"{source} does not match 1 of the replayed graphs: at most {text} match.")
     without = opened(tmp_path).numbers(replace(place_in(tmp_path), capture="none"), ["kernels"])
     assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
 
 
-def test_of_several_wrong_captures_each_refusal_names_its_file(tmp_path):
+def test_of_several_wrong_captures_each_graph_names_the_file(tmp_path):
     write(dataclasses.replace(HIP, batches=(8, 32), wrong="kernel"), tmp_path / "logs")
-    (_, ways, refusals), info = told(tmp_path)
+    (_, ways, unlike), info = told(tmp_path)
     assert ways == {"GRAPH"} and len(info.names) == 2
-    assert sorted({source for source, _ in refusals}) == sorted(info.names)
+    assert sorted({source for source, _ in unlike}) == sorted(info.names)
     numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
     (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
     assert "(2 recordings) does not match 2 of the replayed graphs" in notice.text
@@ -181,8 +185,8 @@ def test_one_without_any_work_says_so(tmp_path):
     write(HIP, tmp_path / "logs")
     for path in (tmp_path / "logs" / "capture_traces").iterdir():
         path.write_text(trace().op("aten::mm", 1, 2).text())
-    (_, ways, refusals), _ = told(tmp_path)
-    assert ways == {"GRAPH"} and refusals == []
+    (_, ways, unlike), _ = told(tmp_path)
+    assert ways == {"GRAPH"} and unlike == []
     notices = data_notices(opened(tmp_path).numbers(place_in(tmp_path), []).notices)
     assert "capture_empty" in {notice.rule for notice in notices}
 

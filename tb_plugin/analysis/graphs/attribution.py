@@ -1,19 +1,48 @@
-"""Operators of device work, including replayed work."""
+"""Operators of device work, including replayed work, and how replayed work was matched to them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
+from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
+from tb_plugin.payloads import Breakdown, Metric, Slice
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
+
+REPLAYED = define(
+    CHOSEN,
+    "count",
+    {
+        "replayed_calls": (
+            "Calls in replays",
+            "Captured calls with device work, multiplied by replays of their graph.",
+        ),
+    },
+)
+
+# Title and meaning of each way.
+WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
+    {
+        Way.ANNOTATION: ("Annotations", "Operators recorded with the replayed work."),
+        Way.CAPTURE: ("Capture in this trace", "Operators of the graph's capture in this trace."),
+        Way.CAPTURE_TRACE: ("Capture trace", "Operators of the graph's capture in another trace."),
+        Way.EAGER: ("Eager run", "Operators that launched the same work without a graph in this trace."),
+        Way.GRAPH: ("Graph launch only", "No operators are known, only the graph launch."),
+        Way.NONE: ("Nothing", "No recorded events enclose the graph launch."),
+    }
+)
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
@@ -79,3 +108,45 @@ def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, 
     apart = is_backward[behind] & ~is_backward[around]
     forward = np.append(scopes.forward, np.int32(MISSING))[scopes.nearest(EventKind.OPERATOR)[behind]]
     return np.where(apart, forward, behind).astype(np.int32), apart & (forward != MISSING)
+
+
+def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
+    """Returns, for each replayed row, how it was matched to an operator or module; ``Way.GRAPH`` if unmatched."""
+    origins = origins_of(trace)
+    ways = origins.way if kind == EventKind.OPERATOR else origins.module_way
+    found = ways[np.searchsorted(origins.work, rows)].copy()
+    found[scopes_behind(trace, rows, kind) == MISSING] = Way.GRAPH
+    return found
+
+
+def way_slices(time_ns: Mapping[int, int], prefix: str, window: str) -> list[Slice]:
+    """Returns a chart slice for each way of matching that has device time."""
+    return [
+        Slice(
+            Metric(f"{prefix}_{way.name.lower()}", title, "ns", what, window),
+            "other" if way == Way.NONE else f"slice{way.value}",
+            time_ns[way],
+        )
+        for way, (title, what) in WAYS.items()
+        if time_ns[way]
+    ]
+
+
+def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
+    """Returns the device time of replays, by the ``Way`` of matching; None if no replayed work was matched."""
+    if not has_replays(trace):
+        return None
+    rows = work[np.isin(work, origins_of(trace).work)]
+    times = np.zeros(len(Way), np.int64)
+    np.add.at(times, way_of(trace, rows, kind), trace.dur_ns[rows])
+    slices = way_slices(dict(enumerate(times.tolist())), "way", CHOSEN)
+    if times.sum() == times[Way.GRAPH]:
+        return None
+    return Breakdown(
+        "replayed",
+        "Device time of replays",
+        "by the source of its operators and modules",
+        "ns",
+        int(times.sum()),
+        slices,
+    )

@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import works_for
+from tb_plugin.analysis.graphs.matching import with_names
 from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
+from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, merge_equal_scopes, scopes_around
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, union
@@ -41,8 +43,6 @@ def captured_in(trace: TraceTable) -> Captured:
     The trace does not have to contain replays.
     """
     parts = (captures(trace), eager_sequences(trace))
-    from tb_plugin.analysis.graphs.scopes import scopes_around
-
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
     first, second = (part.sequences for part in parts)
     columns = ("kind", "name", "grid", "block", "is_capture", "is_forked")
@@ -50,9 +50,6 @@ def captured_in(trace: TraceTable) -> Captured:
     begin = np.append(first.begin[:-1], second.begin + first.begin[-1])
     sequences = Sequences(begin=begin, scope=scope, **both)
     if len(first):
-        from tb_plugin.analysis.graphs.matching import with_names
-        from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, merge_equal_scopes
-
         sequences = with_names(sequences, merge_equal_scopes(scopes, WORK_IN, INPUTS)[1][scope].astype(np.int64))
     return Captured(scopes=scopes, sequences=sequences)
 

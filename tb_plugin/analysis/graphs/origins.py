@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager_sequences
-from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
+from tb_plugin.analysis.graphs.matching import Match, match_captures, match_eager_work
+from tb_plugin.analysis.graphs.replays import has_replays, replays_of
+from tb_plugin.analysis.graphs.scopes import (
+    CommonScopes,
+    concatenate,
+    insert_scopes,
+    scopes_around,
+    subset_scopes,
+)
+from tb_plugin.analysis.kernel_facts import first_reported_text
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
+from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
+from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Scopes, scopes_of_kind
+from tb_plugin.model.trace.graph_regions import Region, listed_regions
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
+from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
-
-if TYPE_CHECKING:
-    from tb_plugin.analysis.graphs.mismatch_reasons import Refusal
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
-# Maps the start indices of matches to the scopes, and to the scope of each launch.
-ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
 
 
 class Way(IntEnum):
@@ -45,16 +53,21 @@ class Way(IntEnum):
     """The same work is executed eagerly in this trace, and always has the same scopes."""
     GRAPH = 4
     """Unmatched: only the scopes that enclose the graph launch are known."""
+    NONE = 5
+    """Unmatched, and no scope encloses the graph launch."""
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """A capture that matches only the first nodes of a graph."""
+    """The capture that matches most nodes of a graph, if no capture matches all of them."""
 
     source: str
     """Name on the page of the recording that contains the capture; "" if the recording is the trace itself."""
     agreeing: int
+    """Number of equal nodes, starting from the first node."""
     nodes: int
     """Number of nodes in the graph or in its capture, whichever is larger."""
+    is_used: bool
+    """Whether these nodes have the operators of the capture."""
 
     def __str__(self) -> str:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
@@ -74,10 +87,8 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
     scopes: Scopes = msgspec.field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
     """How the module or phase of each row was matched; ``Way.GRAPH`` if unmatched."""
-    refusals: tuple[Refusal, ...] = ()
-    """Reasons for failed matches: one per graph and recording."""
     agreements: Mapping[int, Agreement] = msgspec.field(default_factory=dict)
-    """Maps each incompletely matched graph to the capture that matches its first nodes."""
+    """Maps each graph without a complete match to the capture that matches most of its nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
         """Returns the index of the scope of each row. -1 if the scope is unknown, or if the row is not replayed
@@ -97,92 +108,31 @@ class _Known:
         self.scopes = Scopes()
         self.scope = np.full(len(self.graphs.kind), MISSING, np.int32)
         self.way = np.full(len(self.graphs.kind), Way.GRAPH, np.uint8)
-        self.refusals: list[Refusal] = []
-        self.agreements: dict[int, Agreement] = {}
-        self._strings = trace.strings
         # Mask of graphs that are not matched yet.
         self.is_left = np.diff(self.graphs.begin) > 0
 
-    def by_captures(self, told: Captured, way: Way) -> None:
-        sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
-        if not sequences.is_capture.any():
+    @property
+    def left(self) -> list[int]:
+        return np.flatnonzero(self.is_left).tolist()
+
+    def take(self, matches: Mapping[int, Match], way: Way, scopes: Scopes, scope: Int32) -> None:
+        """Stores the scopes of matched graphs. ``scope`` is the scope of each launch."""
+        matches = {graph: match for graph, match in matches.items() if self.is_left[graph]}
+        if not matches:
             return
-        from tb_plugin.analysis.graphs.matching import fitting_captures
-
-        fits, too_many = fitting_captures(self.graphs, wanted, sequences)
-        starts = {graph: sequences.begin[numbers] for graph, numbers in fits.items()}
-        self._take(starts, told.source, way, _all_scopes(told))
-        from tb_plugin.analysis.graphs.mismatch_reasons import not_fitting, too_often
-
-        for graph in (each for each in wanted.tolist() if each not in fits):
-            if graph in too_many:
-                self.refusals.append(too_often(told.source, graph))
-            elif (refusal := not_fitting(self._strings, self.graphs, graph, told)) is not None:
-                self.refusals.append(refusal)
-
-    def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
-        from tb_plugin.analysis.graphs.matching import equal_runs
-
-        starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
-        self._take(starts, source, way, scopes_at)
-        from tb_plugin.analysis.graphs.mismatch_reasons import too_often
-
-        self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
-
-    def by_starts(self, *sources: tuple[Captured, Way]) -> None:
-        """Matches the first nodes of each graph to the captures with which the graph has the longest common prefix."""
-        left = np.flatnonzero(self.is_left).tolist()
-        from tb_plugin.analysis.graphs.partial_captures import longest_starts
-
-        found = [longest_starts(self.graphs, left, told) for told, _ in sources]
-        best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
-        for (told, way), each in zip(sources, found, strict=True):
-            mine = {
-                graph: start for graph, start in each.items() if start.length == best[graph] and self.is_left[graph]
-            }
-            begins = {graph: told.sequences.begin[start.numbers] for graph, start in mine.items()}
-            sizes = {graph: start.length for graph, start in mine.items()}
-            self._take(begins, told.source, way, _all_scopes(told), sizes)
-            names = {told.source, *(name for _, name in told.parts)}
-            taken = {graph for graph in mine if not self.is_left[graph]}
-            self.refusals = [one for one in self.refusals if one.graph not in taken or one.source not in names]
-            for graph in sorted(taken):
-                source = told.source_of(int(mine[graph].numbers[0]))
-                self.agreements[graph] = Agreement(source, mine[graph].length, mine[graph].nodes)
-
-    def _take(
-        self,
-        starts: Mapping[int, Int64],
-        source: str,
-        way: Way,
-        scopes_at: ScopesAt,
-        sizes: Mapping[int, int] | None = None,
-    ) -> None:
-        """Stores the scopes of matched graphs.
-
-        ``sizes`` contains the number of matched nodes of each graph, starting from the first node (None = all
-        nodes).
-        """
-        if not starts:
-            return
-        scopes, scope = scopes_at(starts)
-        from tb_plugin.analysis.graphs.consensus import agreed_scopes
-
-        found = agreed_scopes(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
+        common = CommonScopes(scopes, scope, all(len(match.starts) == 1 for match in matches.values()))
         offset = len(self.scopes)
-        from tb_plugin.analysis.graphs.scopes import concatenate
-
-        self.scopes = concatenate(self.scopes, found.scopes)
-        for graph, inner in found.of.items():
+        self.scopes = concatenate(self.scopes, common.scopes)
+        known: dict[tuple[int, bytes], Int32] = {}
+        for graph, match in matches.items():
+            key = match.size, match.starts.tobytes()
+            if key not in known:
+                known[key] = common.of(match.starts, match.size)
             begin = int(self.graphs.begin[graph])
-            nodes = slice(begin, begin + len(inner))
-            self.scope[nodes] = np.where(inner == MISSING, MISSING, inner + offset)
+            nodes = slice(begin, begin + match.size)
+            self.scope[nodes] = np.where(known[key] == MISSING, MISSING, known[key] + offset)
             self.way[nodes] = way
             self.is_left[graph] = False
-        from tb_plugin.analysis.graphs.mismatch_reasons import not_agreeing
-
-        for graph, at in found.disagreeing.items():
-            self.refusals.append(not_agreeing(self._strings, source, graph, at, scopes))
 
 
 @cached_by_argument
@@ -191,25 +141,21 @@ def origins_of(trace: TraceTable) -> Origins:
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)
-    known = _known(trace)
+    known, agreements = _known(trace)
     order = np.argsort(replays.work, kind="stable")
     work, node = replays.work[order], replays.node[order]
     scope = np.append(known.scope, np.int32(MISSING))[node]
     way = np.append(known.way, np.uint8(Way.GRAPH))[node]
     full = np.append(known.graphs.node, MISSING)[node]
-    from tb_plugin.analysis.graphs.recorded_regions import recorded_scopes
-
-    around, outer = recorded_scopes(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
+    around, outer = _recorded_scopes(trace, work, full, known.scopes.nearest(EventKind.PYTHON)[scope] != MISSING)
     module_way = np.where(_in_module(known.scopes, scope), way, Way.GRAPH)
     module_way = np.where(_in_module(around, outer), Way.ANNOTATION, module_way)
     way = np.where(
         known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
     )
-    from tb_plugin.analysis.graphs.scopes import insert_scopes, subset_scopes
-
     scopes, scope = subset_scopes(*insert_scopes(known.scopes, scope, around, outer))
     way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
-    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
+    return Origins(work, scope, way, scopes, module_way.astype(np.uint8), agreements)
 
 
 def _in_module(scopes: Scopes, scope: Int32) -> Bool:
@@ -217,36 +163,106 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
     return found
 
 
-def _known(trace: TraceTable) -> _Known:
-    """Matches graphs to captures first, then to eager work. The first match of a graph is used."""
-    known = _Known(trace)
-    own = captured_in(trace) if len(captures(trace).sequences) else Captured()
-    known.by_captures(own, Way.CAPTURE)
-    other = trace.captured
-    known.by_captures(other, Way.CAPTURE_TRACE)
-    known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, _all_scopes(other))
-    if known.is_left.any():
-        eager_work = eager_sequences(trace)
-        known.by_runs(eager_work.sequences, "", Way.EAGER, partial(_scopes_at, trace, eager_work, known.graphs))
-    known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
-    # Report failed matches within the trace only for unmatched graphs, those with other recordings always.
-    known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
-    return known
+def _known(trace: TraceTable) -> tuple[_Known, dict[int, Agreement]]:
+    """Matches graphs to captures, then to eager work. The first complete match of a graph is used, then the longest."""
+    known, own, other = _Known(trace), Captured(), trace.captured
+    if len(captures(trace).sequences):
+        own = captured_in(trace)
+    sources = [
+        (own, Way.CAPTURE, match_captures(known.graphs, own.sequences)),
+        (other, Way.CAPTURE_TRACE, match_captures(known.graphs, other.sequences)),
+    ]
+    for told, way, found in sources:
+        complete = {graph: match for graph, match in found.items() if match.is_complete}
+        known.take(complete, way, told.scopes, told.sequences.scope)
+    same_work = match_eager_work(known.graphs, known.left, other.sequences)
+    known.take(same_work, Way.CAPTURE_TRACE, other.scopes, other.sequences.scope)
+    if known.left:
+        eager = eager_sequences(trace)
+        same_work = match_eager_work(known.graphs, known.left, eager.sequences)
+        known.take(same_work, Way.EAGER, *_scopes_at(trace, eager, same_work.values()))
+    agreements: dict[int, Agreement] = {}
+    for graph in known.left:
+        partial = [(told, way, found[graph]) for told, way, found in sources if graph in found]
+        if partial:
+            told, way, match = max(partial, key=lambda each: (each[2].size, each[2].agreeing))
+            source = told.source_of(int(np.searchsorted(told.sequences.begin, match.starts[0])))
+            agreements[graph] = Agreement(source, match.size or match.agreeing, match.nodes, match.size > 0)
+    for told, way, found in sources:
+        used = {
+            graph: found[graph]
+            for graph, each in agreements.items()
+            if each.is_used and graph in found and found[graph].size == each.agreeing
+        }
+        known.take(used, way, told.scopes, told.sequences.scope)
+    return known, agreements
 
 
-def _all_scopes(told: Captured) -> ScopesAt:
-    return lambda _: (told.scopes, told.sequences.scope)
-
-
-def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
+def _scopes_at(trace: TraceTable, eager: Recorded, matches: Iterable[Match]) -> tuple[Scopes, Int32]:
     """Returns the scopes of the eager work that matches a graph. All other eager work is skipped to save time."""
-    change = np.zeros(len(ran.source) + 1, np.int64)
-    for graph, places in starts.items():
-        np.add.at(change, places, 1)
-        np.add.at(change, places + graphs.size(graph), -1)
-    changed = np.flatnonzero(np.cumsum(change)[:-1])
-    scope = np.full(len(ran.source), MISSING, np.int32)
-    from tb_plugin.analysis.graphs.scopes import scopes_around
-
-    scopes, scope[changed] = scopes_around(trace, ran.source[changed])
+    change = np.zeros(len(eager.source) + 1, np.int64)
+    for match in matches:
+        np.add.at(change, match.starts, 1)
+        np.add.at(change, match.starts + match.size, -1)
+    matched = np.flatnonzero(np.cumsum(change)[:-1])
+    scope = np.full(len(eager.source), MISSING, np.int32)
+    scopes, scope[matched] = scopes_around(trace, eager.source[matched])
     return scopes, scope
+
+
+def _recorded_scopes(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
+    """Returns the scopes recorded with replayed rows, and the index of the innermost scope of each row (-1 = none).
+
+    ``node`` contains node ids; the upper bits of a node id are the graph id. If ``has_python`` is set for a row,
+    recorded Python calls of its node are ignored.
+    """
+    regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
+    stacks = trace.captured.stacks
+    inner = np.where(has_python, MISSING, _stack_of(stacks, node))
+    keys = group(*regions, inner)
+    first = keys.first
+    said = _regions(trace.strings, *regions[:, first])
+    ids = _ids(trace.strings, sorted({name for each in said for name, _ in each}))
+    names: list[int] = []
+    parents: list[int] = []
+    backward: list[bool] = []
+    last: list[int] = []
+    for above, each in zip(inner[first].tolist(), said, strict=True):
+        at = above
+        for name, is_backward in each:
+            if ids[name] == MISSING:
+                continue
+            names.append(ids[name])
+            parents.append(at)
+            backward.append(is_backward)
+            at = len(stacks.scopes) + len(names) - 1
+        last.append(at)
+    none = np.full(len(names), MISSING, np.int32)
+    region_scopes = scopes_of_kind(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
+    scopes = concatenate(stacks.scopes, region_scopes)
+    scopes.parent[len(stacks.scopes) :] = parents
+    return scopes, np.array(last, np.int32)[keys.of] if len(work) else np.empty(0, np.int32)
+
+
+def _stack_of(stacks: NodeStacks, node: Int64) -> Int32:
+    if not len(stacks.node):
+        return np.full(len(node), MISSING, np.int32)
+    place = np.minimum(np.searchsorted(stacks.node, node), len(stacks.node) - 1)
+    return np.where((stacks.node[place] == node) & (node != MISSING), stacks.scope[place], MISSING).astype(np.int32)
+
+
+def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> list[list[Region]]:
+    known = {int(each): strings[int(each)] for each in np.unique(np.concatenate((name, phase, listed)))}
+    parsed = {int(each): listed_regions(known[int(each)]) for each in np.unique(listed)}
+    found = []
+    for region, part, text in zip(name.tolist(), phase.tolist(), listed.tolist(), strict=True):
+        single = [(known[region], known[part] == BACKWARD_PHASE)] if known[region] else []
+        found.append([*parsed[text], *single])
+    return found
+
+
+def _ids(strings: StringTable, names: list[str]) -> dict[str, int]:
+    if not names:
+        return {}
+    places = pc.index_in(pa.array(names, pa.large_string()), strings.array).fill_null(MISSING)
+    return dict(zip(names, places.to_pylist(), strict=True))

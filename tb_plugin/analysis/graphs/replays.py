@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.lib.groupby import group, number_groups, places_of
+from tb_plugin.lib.groupby import group, number_groups, places_of, sequence_hashes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, no_rows, of_kind

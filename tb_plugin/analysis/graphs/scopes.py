@@ -189,6 +189,37 @@ def merge_equal_scopes(
     return Scopes(**columns), of[inner]
 
 
+class CommonScopes:
+    """Scopes on which several captures agree: with all details, or reduced to the details on which they agree."""
+
+    def __init__(self, scopes: Scopes, scope: Int32, is_single: bool) -> None:
+        self._scope = scope
+        operators = (EventKind.OPERATOR,)
+        levels = [(KINDS, ARGS), (KINDS, ()), (WORK_IN, ()), (operators, INPUTS), (operators, ())]
+        merged = [] if is_single else [merge_equal_scopes(scopes, *level) for level in levels]
+        self._levels = [of for _, of in merged]
+        self._offsets = np.cumsum([len(scopes), *(len(each) for each, _ in merged)])
+        self.scopes = concatenate(scopes, *(each for each, _ in merged))
+
+    def of(self, starts: Int64, size: int) -> Int32:
+        """Returns the scope of each of ``size`` nodes. ``starts`` are the first launches of the captures.
+
+        If captures disagree on the operator of a node, the node has no scope.
+        """
+        first = self._scope[int(starts[0]) : int(starts[0]) + size]
+        if len(starts) == 1:
+            return first
+        agree = np.ones((len(self._levels), size), np.bool_)
+        for start in starts[1:].tolist():
+            for number, place in enumerate(self._levels):
+                agree[number] &= place[first] == place[self._scope[start : start + size]]
+        found = np.full(size, MISSING, np.int32)
+        for number, place in reversed([*enumerate(self._levels)]):
+            common = place[first]
+            found = np.where(agree[number], np.where(common == MISSING, MISSING, common + self._offsets[number]), found)
+        return found.astype(np.int32)
+
+
 def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
     """Inserts each scope in ``scope``, together with its ancestors, below the scope in ``outer``.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import hash_numbers
+
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
@@ -42,15 +44,6 @@ class Words:
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
-
-
-def hash_numbers(numbers: Int64) -> UInt64:
-    """Returns a pseudo-random 64-bit number for each small integer.
-
-    A sum of these random numbers identifies the integers that were summed.
-    """
-    count = int(numbers.max(initial=-1)) + 1
-    return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
 
 def _powers(base: int, count: int) -> UInt64:

@@ -14,7 +14,6 @@ from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.graphs.node_detail import ORIGIN, Origin
 from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
@@ -26,6 +25,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kin
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
 from tb_plugin.views.events import VIEW
+from tb_plugin.views.events.captured_origin import ORIGIN, Origin
 
 METRICS = SHARED.adding(
     ORIGIN,

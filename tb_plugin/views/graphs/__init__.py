@@ -36,11 +36,10 @@ VIEW = ViewEntry(
         payloads=(
             "`summary` (Figures), `coverage` (Breakdown: replayed device time by kind of match), "
             "`graph_notes` (Notices: what the tables omit; absent without any), `graphs`, `graph_nodes`, "
-            "`graph_replays`, `graph_refusals` (Tables)."
+            "`graph_replays` (Tables)."
         ),
         tables=(
-            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per "
-            "replay, by time), `graph_refusals` (per graph and capture that does not match)."
+            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per replay, by time)."
         ),
     ),
 )

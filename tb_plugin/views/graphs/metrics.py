@@ -13,9 +13,10 @@ METRICS = OF_LAUNCHES.adding(
             "captured_graph": ("Graph", "Recorded graph id, else #1, #2, ..."),
             "graph_way": ("Known by", "Main source of the graph's operators."),
             "graph_source": ("Source", "Capture trace with the operators."),
-            "graph_agreement": ("Matching nodes", "Initial nodes that match the capture."),
-            "refused_source": ("Recording", "Recording compared with this trace."),
-            "refusal": ("First difference", "First mismatch with the recording."),
+            "graph_agreement": (
+                "Matching nodes",
+                "Equal nodes at the start of the graph and of the most similar capture.",
+            ),
             "node_way": ("Known by", "Source of the node's operator or module."),
         },
     ),

@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.coverage import Tie, tie_of_rows
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
+from tb_plugin.analysis.graphs.scopes import scopes_around
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by, measure_within
@@ -34,8 +35,8 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     node: Int32
     """As ``Replays.node``."""
     dur_ns: Int64
-    tie: UInt8
-    """How the work was matched to an operator, module or phase (``Tie``)."""
+    way: UInt8
+    """How the work was matched to an operator, or else to a module or phase (``Way``)."""
     operator: Int32
     """Index of the operator in ``scopes``."""
     module: Int32
@@ -99,17 +100,23 @@ def _known(
 ) -> tuple[Work, Scopes]:
     origins = origins_of(trace)
     place = np.searchsorted(origins.work, row)
-    scope = origins.scope[place]
-    scopes = origins.scopes
+    scope, scopes = origins.scope[place], origins.scopes
+    operator = scopes.nearest(EventKind.OPERATOR)[scope]
+    module = scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope]
+    around = scopes_around(trace, launched_by(trace, row))[1]
+    is_enclosed = (around != MISSING) | (trace.operator[row] != MISSING)
+    way = np.where(is_enclosed, Way.GRAPH, Way.NONE)
+    way = np.where(module != MISSING, origins.module_way[place], way)
+    way = np.where(operator != MISSING, origins.way[place], way)
     work = Work(
         row=row,
         of=of,
         graph=replays.graph[every[keep]].astype(np.int64),
         node=replays.node[keep],
         dur_ns=trace.dur_ns[row],
-        tie=tie_of_rows(trace, row)[2],
-        operator=scopes.nearest(EventKind.OPERATOR)[scope],
-        module=scopes.nearest(EventKind.MODULE, EventKind.ANNOTATION)[scope],
+        way=way.astype(np.uint8),
+        operator=operator,
+        module=module,
     )
     return work, scopes
 
@@ -150,7 +157,6 @@ def labels_of(replays: Replays) -> list[str]:
     ]
 
 
-def tied_times(work: Work) -> dict[Tie, int]:
-    """Returns the device time for each way of matching work to operators. The times add up to the total device time."""
-    total = sum_by(work.tie, work.dur_ns, len(Tie))
-    return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}
+def time_by_way(work: Work) -> dict[int, int]:
+    """Returns the device time for each ``Way`` of matching work. The times add up to the total device time."""
+    return dict(enumerate(sum_by(work.way, work.dur_ns, len(Way)).tolist()))

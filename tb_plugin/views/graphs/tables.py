@@ -1,4 +1,4 @@
-"""Tables of graphs, nodes, replays and rejected captures."""
+"""Tables of graphs, nodes and replays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT
-from tb_plugin.analysis.graphs.attribution_payload import WAYS
-from tb_plugin.analysis.graphs.coverage import Tie
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.attribution import WAYS
+from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.unattributed_kernels import module_around
 from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
@@ -51,25 +50,21 @@ class Repeated(msgspec.Struct, frozen=True):
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
     """Returns the repetition that covers most of a sequence, or None if nothing repeats.
 
-    If several repetitions cover equally many items, returns the shortest one. If the repetition can start at
-    several items, the start with the largest total ``weight`` of covered items is used.
+    If several repetitions cover equally many items, returns the shortest one. If it can start at several items, the
+    start with the largest total ``weight`` of covered items is used.
     """
-    best: Repeated | None = None
+    best, free = Repeated(0, 0, 0), 0
     for length in _lengths(token):
         begin, run = _longest_run(token[length:] == token[:-length])
         found = Repeated(begin, length, run // length + 1)
-        if found.count > 1 and (best is None or found.end - found.begin > best.end - best.begin):
-            best = found
-    enough = best is not None and best.end - best.begin >= LEAST_COVERED * len(token)
-    return _heaviest(token, best, weight) if best is not None and enough else None
-
-
-def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> Repeated:
-    _, run = _longest_run(token[part.length :] == token[: -part.length])
+        if found.count > 1 and found.end - begin > best.end - best.begin:
+            best, free = found, run % length
+    size = best.end - best.begin
+    if not size or size < LEAST_COVERED * len(token):
+        return None
     until = np.append(0, np.cumsum(weight))
-    begins = part.begin + np.arange(run % part.length + 1)
-    shares = until[begins + part.length * part.count] - until[begins]
-    return Repeated(int(begins[np.argmax(shares)]), part.length, part.count)
+    begins = best.begin + np.arange(free + 1)
+    return Repeated(int(begins[np.argmax(until[begins + size] - until[begins])]), best.length, best.count)
 
 
 def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
@@ -93,10 +88,7 @@ def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 Int64 = npt.NDArray[np.int64]
 
-TIES: Mapping[Tie, str] = MappingProxyType(
-    {Tie(way): title.lower() for way, (title, _) in WAYS.items()} | {Tie.NONE: "nothing"}
-)
-OWN = "this trace"
+WAY_TEXTS = [title.lower() for title, _ in WAYS.values()]
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
 Parts = Mapping[int, Repeated | None]
 """Repeated part of each graph, by graph number."""
@@ -109,7 +101,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     labels = labels_of(account.replays)
     replays, device = groups.count(), groups.sum(account.device_ns)
     has_call = account.call != MISSING
-    most, tied = _most(account, len(labels))
+    most, known = _most(account, len(labels))
     repeated = [parts[each] for each in number.tolist()]
     usual = usual_launch_ns(trace)
     gaps, span = groups.sum(account.node_gaps_ns), groups.sum(account.end_ns - account.start_ns)
@@ -127,8 +119,8 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "graph_nodes": pa.array(nodes),
         "graph_device_ns": pa.array(device),
         "graph_mean_ns": pa.array(device / np.maximum(replays, 1)),
-        "graph_tied_ratio": pa.array(ratio(tied[number], device)),
-        "graph_way": pa.array([TIES[Tie(most[each])] for each in number.tolist()], pa.string()),
+        "graph_tied_ratio": pa.array(ratio(known[number], device)),
+        "graph_way": pa.array([WAY_TEXTS[most[each]] for each in number.tolist()], pa.string()),
         **agreement,
         "node_gaps_ns": pa.array(gaps),
         "node_gaps_ratio": pa.array(ratio(gaps, span)),
@@ -148,7 +140,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "dur_ns": pa.array(account.end_ns[groups.first] - first),
     }
     if trace.captured.source:
-        sources = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
+        sources = [trace.captured.source if most[each] == Way.CAPTURE_TRACE else None for each in number.tolist()]
         data["graph_source"] = pa.array(sources, pa.string())
     hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
     shown = [key for key in data if data[key].null_count < max(1, len(groups))]
@@ -163,12 +155,12 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 def parts_of(account: Account) -> Parts:
     """Returns the repeated part of each selected graph."""
-    graphs, of_node = account.replays.graphs, _node_times(account)
+    graphs, time_ns = account.replays.graphs, _node_times(account)
     found: dict[int, Repeated | None] = {}
     for graph in np.unique(account.graph).tolist():
         nodes = graphs.nodes(graph)
         token = group(graphs.kind[nodes].astype(np.int64), graphs.name[nodes].astype(np.int64)).of
-        found[graph] = repeated_part(token, of_node[nodes])
+        found[graph] = repeated_part(token, time_ns[nodes])
     return found
 
 
@@ -196,7 +188,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "node_share": pa.array(ratio(total, all_of[graph])),
         "node_replays": pa.array(count),
         "node_repeat": _repeat_of(account, parts, node),
-        "node_way": pa.array([TIES[Tie(each)] for each in work.tie[first].tolist()], pa.string()),
+        "node_way": pa.array([WAY_TEXTS[each] for each in work.way[first].tolist()], pa.string()),
         "start_ns": pa.array(trace.start_ns[work.row[first]]),
         "dur_ns": pa.array(work.dur_ns[first]),
         EVENT.key: pa.array(work.row[first]),
@@ -232,22 +224,6 @@ def replays_table(account: Account) -> Frame:
     )  # fmt: skip
 
 
-def refusals_table(trace: TraceTable, account: Account) -> Frame:
-    """Returns the reasons why captures do not match the replayed graphs."""
-    labels, shown = labels_of(account.replays), set(account.graph.tolist())
-    refused = [each for each in origins_of(trace).refusals if each.graph in shown]
-    data = {
-        "captured_graph": pa.array([labels[each.graph] for each in refused], pa.string()),
-        "refused_source": pa.array([each.source or OWN for each in refused], pa.string()),
-        "graph_node": pa.array([each.position + 1 for each in refused], pa.int64()),
-        "refusal": pa.array([each.text for each in refused], pa.large_string()),
-    }
-    # A recording may be rejected twice: as a capture and as eager work.
-    key = ("captured_graph", "refused_source", "refusal")
-    columns = METRICS.columns(*data)
-    return Frame("graph_refusals", "Recordings that do not match", columns, pa.table(data), key, "captured_graph")
-
-
 def _firsts(of: Int64, count: int) -> Int64:
     found = np.zeros(count, np.int64)
     found[of[::-1]] = np.arange(len(of))[::-1]
@@ -256,10 +232,10 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
     work = account.work
-    tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
-    by_tie = np.zeros((count, len(Tie)), np.int64)
-    np.add.at(by_tie, (work.graph, work.tie), work.dur_ns)
-    return by_tie.argmax(axis=1), tied
+    known = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
+    by_way = np.zeros((count, len(Way)), np.int64)
+    np.add.at(by_way, (work.graph, work.way), work.dur_ns)
+    return by_way.argmax(axis=1), known
 
 
 def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:

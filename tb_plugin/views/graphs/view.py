@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, answer_view
-from tb_plugin.analysis.graphs.coverage import Tie
+from tb_plugin.analysis.graphs.attribution import way_slices
+from tb_plugin.analysis.graphs.origins import Way
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Breakdown, Figures, Metric, Notice, Notices, Payload, Slice, Table, View
+from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.graphs import VIEW
 from tb_plugin.views.graphs.metrics import METRICS
-from tb_plugin.views.graphs.replay_table import Account, account_of, tied_times
-from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts_of, refusals_table, replays_table
+from tb_plugin.views.graphs.replay_table import Account, account_of, time_by_way
+from tb_plugin.views.graphs.tables import graphs_table, nodes_table, parts_of, replays_table
 
-_TOLD: Mapping[Tie, str] = MappingProxyType(
-    {
-        Tie.ANNOTATION: "Operators or regions recorded with the device work.",
-        Tie.CAPTURE: "Operators of the capture in this trace.",
-        Tie.CAPTURE_TRACE: "Operators of the capture, or of an eager run, in another trace.",
-        Tie.EAGER: "Operators that ran the same kernels without a graph in this trace.",
-        Tie.GRAPH: "Only events that enclose the graph launch were recorded.",
-        Tie.NONE: "No recorded events enclose the graph launch.",
-    }
-)
 LOW_ATTRIBUTION_SHARE = 0.5
 """If operators are known for less than this share of replayed device time, the page advises how to record more."""
-_CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
 class GraphsAnalysis(DeclaredView, entry=VIEW):
@@ -47,7 +36,6 @@ class GraphsAnalysis(DeclaredView, entry=VIEW):
             graphs_table(trace, account, parts),
             nodes_table(trace, account, parts),
             replays_table(account),
-            refusals_table(trace, account),
         )
         frames = {frame.name: frame for frame in tables}
         payloads: dict[str, Payload] = {
@@ -66,15 +54,15 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
     work, has_gap = account.work, account.gap_ns != MISSING
     device = int(account.device_ns.sum())
     every = int(trace.dur_ns[selection.of(trace, *DEVICE_WORK)].sum())
-    facts_by_tie = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
+    times = time_by_way(work)
     return {
         "graphs.count": len(np.unique(account.graph)),
         "graphs.replays": len(account),
         "graphs.device_ns": device,
         "graphs.share": device / every if every else None,
         "graphs.with_operator_ns": int(work.dur_ns[work.operator != MISSING].sum()),
-        **facts_by_tie,
-        "graphs.untied_ns": tied_times(work)[Tie.NONE],
+        **{f"graphs.by_{way.name.lower()}_ns": times[way] for way in Way if way != Way.NONE},
+        "graphs.untied_ns": times[Way.NONE],
         "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
         "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() or not len(account) else None,
         "graphs.launch_ns": int(account.launch_ns[account.call != MISSING].sum()),
@@ -97,18 +85,9 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
 
 
 def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Breakdown:
-    whole, times = METRICS["graph_device_ns"], tied_times(account.work)
-    slices = [
-        Slice(Metric(f"by_{tie.name.lower()}", _title(tie), "ns", what, whole.window), _CATEGORIES[tie], times[tie])
-        for tie, what in _TOLD.items()
-        if times[tie]
-    ]
+    slices = way_slices(time_by_way(account.work), "by", METRICS["graph_device_ns"].window)
     total = int(facts["graphs.device_ns"] or 0)
     return Breakdown("coverage", "Source of operators of replays", "", "ns", total, slices, "bar")
-
-
-def _title(tie: Tie) -> str:
-    return TIES[tie][0].upper() + TIES[tie][1:]
 
 
 def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float | None]) -> list[Notice]:

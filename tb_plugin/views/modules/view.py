@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of
 from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
-from tb_plugin.analysis.graphs.attribution_payload import attribution_shares
+from tb_plugin.analysis.graphs.attribution import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
 from tb_plugin.analysis.phrases import plural

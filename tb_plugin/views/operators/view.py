@@ -16,7 +16,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.forest import outermost_of
-from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_shares
+from tb_plugin.analysis.graphs.attribution import REPLAYED, attribution_shares
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls

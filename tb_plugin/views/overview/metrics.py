@@ -160,7 +160,6 @@ METRICS = OF_RULES.adding(
             "first_step": ("First step", "First complete step in the opened window."),
             "last_step": ("Last step", "Last complete step in the opened window."),
             "capture": ("Capture", "Recording that should contain the graph captures."),
-            "capture_difference": ("First difference", "First mismatch between capture and replay."),
         },
     ),
 )

@@ -25,8 +25,8 @@ import layoutCss from '../../widgets/layout.module.css'
 
 const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel', widest: 260 }
 const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
-const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['captured_graph'], nameStyle: 'plain' }
 const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
+const GROUPS = [GRAPHS, NODES, REPLAYS]
 /** Sources of operators, in words. */
 const FROM: Record<string, string> = {
   by_annotation: 'annotations',
@@ -46,19 +46,16 @@ export function Graphs({ base }: PageProps) {
 }
 
 function Page({ view, base }: { view: View; base: Query }) {
-  const refusals = payloadByName(view, 'graph_refusals', 'table')
-  const refused = refusals && refusals.total_rows > 0 ? refusals : null
-  const groups = [GRAPHS, NODES, REPLAYS, ...(refused ? [REFUSALS] : [])]
   return (
     <div className={frameCss.page}>
       <div className={layoutCss.grid}>
-        <Answer view={view} refused={refused} />
+        <Answer view={view} />
         <CoverageCard view={view} />
       </div>
       <TableSection
         view="graphs"
         base={base}
-        groups={groups}
+        groups={GROUPS}
         placeholder="Search, text or /regex/"
         detail={(row, table) => <Detail row={row} table={table} base={base} />}
       />
@@ -66,8 +63,8 @@ function Page({ view, base }: { view: View; base: Query }) {
   )
 }
 
-/** Replayed time, its known operators, and rejected captures. */
-function Answer({ view, refused }: { view: View; refused: Table | null }) {
+/** Replayed time and its known operators. */
+function Answer({ view }: { view: View }) {
   const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
   const parts = payloadByName(view, 'coverage', 'breakdown')?.parts ?? []
@@ -81,7 +78,7 @@ function Answer({ view, refused }: { view: View; refused: Table | null }) {
           {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
           {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
           {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
-          this time{most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
+          this time{most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.
         </HeadlineSentence>
       )}
       {notes.map((notice) => (
@@ -106,12 +103,6 @@ function mainSourceText({ key }: Metric, source: string): string {
 function sourceOf(view: View): string {
   const sources = new Set(payloadByName(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
   return sources.size === 1 ? ` ${[...sources][0]}` : ''
-}
-
-function refusedText(refused: Table): string {
-  const { refused_source: source, captured_graph: graph, refusal } = refused.rows[0] ?? {}
-  const more = refused.total_rows - 1
-  return `${source} was not used for graph ${graph}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
 }
 
 /** Replayed time by source of attribution. */

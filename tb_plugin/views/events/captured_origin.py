@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.graphs.attribution_payload import WAYS
+from tb_plugin.analysis.graphs.attribution import WAYS
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
