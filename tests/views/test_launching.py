@@ -23,7 +23,7 @@ from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.window import WindowRequest, choose
 from tb_plugin.payloads import Series
-from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, ROUNDS, repeated_sequences
+from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, repeated_sequences
 from tb_plugin.views.launches.tables import ARROW
 from tests.builders import Bytes, TraceBuilder, kernel, memcpy, part, row, rows, trace
 from tests.conftest import UNLIKE, sample
@@ -249,35 +249,6 @@ def runs_of(table: TraceTable, left: Any) -> list[list[int]]:
     return runs
 
 
-def candidates_of(table: TraceTable, left: Any) -> list[tuple[int, list[tuple[int, ...]]]]:
-    """Sequences, the one with most time in gaps first: all of them compared with each other."""
-    where: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
-    order: dict[int, int] = {}
-    for run in runs_of(table, left):
-        for at, first in enumerate(run):
-            order[first] = len(order)
-            for length in range(2, min(LONGEST, len(run) - at) + 1):
-                place = tuple(run[at : at + length])
-                where[(int(table.track[first]), *(int(table.name[i]) for i in place))].append(place)
-    good = {
-        key: places
-        for key, places in where.items()
-        if len(places) >= LEAST
-        and (len(key) == 3 or len({i for place in places for i in place}) == sum(map(len, places)))
-    }
-    found = []
-    for key, places in good.items():
-        longer = [o for o in good if len(o) == len(key) + 1 and o[0] == key[0] and key[1:] in (o[1:-1], o[2:])]
-        if any(len(good[other]) == len(places) for other in longer):
-            continue
-        apart: list[tuple[int, ...]] = []
-        for place in places:
-            if not apart or not set(apart[-1]) & set(place):
-                apart.append(place)
-        found.append((len(key) - 1, apart))
-    return sorted(found, key=lambda e: (-gaps(table, e[1]), -busy(table, e[1]), -e[0], order[e[1][0][0]]))
-
-
 def gaps(table: TraceTable, places: list[tuple[int, ...]]) -> int:
     starts, ends = table.start_ns.tolist(), table.end_ns.tolist()
     return sum(max(0, starts[b] - ends[a]) for place in places for a, b in pairwise(place))
@@ -288,18 +259,27 @@ def busy(table: TraceTable, places: list[tuple[int, ...]]) -> int:
 
 
 def recount_repeats(table: TraceTable) -> list[tuple[int, list[int], int, int]]:
-    """Length, first kernels, time of kernels and of gaps."""
-    left, found = set(range(len(table))), []
-    for _ in range(ROUNDS):
-        before = len(left)
-        candidates = candidates_of(table, left)
-        for length, places in candidates:
-            free = [place for place in places if set(place) <= left]
-            if len(free) >= LEAST:
+    """Length, first kernels, time of kernels and of gaps: long sequences first, all of a length compared."""
+    every = set(range(len(table)))
+    left, found = set(every), []
+    runs = runs_of(table, every)
+    order = {kernel: at for at, kernel in enumerate(kernel for run in runs for kernel in run)}
+    for length in range(LONGEST, 1, -1):
+        where: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+        for run in runs:
+            for at in range(len(run) - length + 1):
+                place = tuple(run[at : at + length])
+                where[(int(table.track[place[0]]), *(int(table.name[i]) for i in place))].append(place)
+        often = [places for places in where.values() if len(places) >= LEAST]
+        for places in sorted(often, key=lambda each: (-gaps(table, each), order[each[0][0]])):
+            apart: list[tuple[int, ...]] = []
+            for place in places:
+                if not apart or not set(apart[-1]) & set(place):
+                    apart.append(place)
+            free = [place for place in apart if set(place) <= left]
+            if len(free) >= LEAST and (length == 2 or len(apart) == len(places)):
                 left -= {i for place in free for i in place}
                 found.append((length, [place[0] for place in free], busy(table, free), gaps(table, free)))
-        if len(left) == before:
-            break
     return sorted(found, key=lambda each: (-each[3], -each[2], each[1][0]))
 
 
