@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import awaits_thread
 from tb_plugin.analysis.communication import exposed_ranges
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind

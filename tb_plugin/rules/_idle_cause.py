@@ -6,9 +6,8 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
-from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.idle.causes import METRICS as OF_IDLE
+from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.step_shares import UNRECORDED
 from tb_plugin.lib.groupby import sum_by

@@ -74,7 +74,7 @@ class Starving(msgspec.Struct, frozen=True, eq=False):
 
 def launches_of(s: Scene) -> Int64:
     """Returns the rows of the calls that launch the steps' device work; each row occurs once."""
-    from tb_plugin.analysis.launch_phases import launch_phases
+    from tb_plugin.analysis.launches.phases import launch_phases
 
     launches = launch_phases(s.trace)
     return np.unique(launches.call[s.rows[launches.row] & (launches.call != MISSING)])

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
-from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.errors import PartFailed
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation

@@ -12,13 +12,12 @@ import pyarrow as pa
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.metrics import STEP, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
-from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.groupby import distinct_values, sum_by
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind

@@ -14,10 +14,10 @@ from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded
 from tb_plugin.analysis.kernel_classes import classify_kernels
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
-from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.device_time import device_time
 from tb_plugin.analysis.idle.account import idle_account
-from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable

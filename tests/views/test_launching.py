@@ -15,7 +15,7 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.launches.launch_table import launch_table
+from tb_plugin.analysis.idle.launch_table import launch_table
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble

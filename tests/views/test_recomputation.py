@@ -113,11 +113,6 @@ def test_the_modules_say_their_part() -> None:
     ]
 
 
-def test_a_gap_says_what_the_work_behind_it_is() -> None:
-    found = {piece["next_work"]: piece["next_role"] for piece in rows(in_a_hook(True), "idle", "idle_pieces")}
-    assert (found["mm"], found["bw"]) == ("computed again", None)
-
-
 def test_its_events_are_operators_and_modules_of_recomputations() -> None:
     table = in_a_hook(True)
     every = np.ones(len(table), np.bool_)

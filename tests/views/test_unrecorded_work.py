@@ -13,8 +13,8 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.device_time import device_time
 from tb_plugin.analysis.idle.account import idle_account
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.step_shares import break_down
-from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, View

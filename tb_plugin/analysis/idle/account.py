@@ -14,9 +14,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded, launching_threads
-from tb_plugin.analysis.launch_phases import launch_phases, usual_latency
-from tb_plugin.analysis.recorded_launches import Launches
-from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.analysis.launches.phases import launch_phases, usual_latency
+from tb_plugin.analysis.launches.recorded import Launches
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.lib.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING

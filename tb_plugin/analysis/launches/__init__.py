@@ -1,1 +1,1 @@
-"""Launches: phases, queue depth and repeated kernel sequences."""
+"""Launches of device work, and work that was launched outside the recording."""

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
-from tb_plugin.analysis.launch_phases import launch_phases
-from tb_plugin.analysis.launches.queue_depth import FULL
-from tb_plugin.analysis.recorded_launches import usual_latency_ns
-from tb_plugin.analysis.unrecorded_work import device_occupied, unrecorded_work
+from tb_plugin.analysis.idle.queue_depth import FULL
+from tb_plugin.analysis.launches.phases import launch_phases
+from tb_plugin.analysis.launches.recorded import usual_latency_ns
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied, unrecorded_work
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind

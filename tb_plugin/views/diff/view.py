@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
-from tb_plugin.analysis.idle.metrics import cause_metrics
+from tb_plugin.analysis.idle.causes import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.range_patterns import DATALOADER

@@ -15,8 +15,8 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything), `min_ns` (shortest gap, default 10000).",
         payloads=(
-            "Idle time of devices and their streams, with causes. `summary` (Figures), `gaps` (Table: at "
-            "most 2,000 gaps, device gaps first, longest first)."
+            "Idle time of devices and their streams, with causes. `gaps` (Table: at most 2,000 gaps, device gaps "
+            "first, longest first)."
         ),
         tables="`gaps`.",
     ),

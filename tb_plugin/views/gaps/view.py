@@ -7,7 +7,7 @@ launch was early and the work waited on the device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -17,57 +17,24 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
-from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.causes import TITLES, Cause, word_of
 from tb_plugin.analysis.idle.host_activity import host_of
-from tb_plugin.analysis.idle.metrics import TITLES, word_of
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
-from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import stable_order
-from tb_plugin.lib.intervals import Ranges, measure_within
+from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
+from tb_plugin.payloads import Column, Metric, Table, View
 from tb_plugin.views.gaps import VIEW
 
 WINDOW_WORDS = "the window"
 METRICS = SHARED.adding(
-    define(
-        WINDOW_WORDS,
-        "count",
-        {
-            "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
-            "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
-            "gaps_listed": ("Listed gaps", "The longest device gaps, then stream gaps."),
-        },
-    ),
-    define(
-        WINDOW_WORDS,
-        "ns",
-        {
-            "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
-            "device_gap_ns": ("Gap time", "Time of device gaps in the window, over all devices."),
-            "launched_at_ns": ("Launched at", "Start of the call that launched the next work."),
-            "cause_ns": ("Cause time", "Device idle time of this cause in the gap."),
-            "host_doing_ns": ("Host activity time", "Time of the host activity in the gap."),
-        },
-    ),
-    define(
-        WINDOW_WORDS,
-        "ratio",
-        {
-            "gap_ratio": ("Stream gap share", "Stream gap time per active stream, divided by window length."),
-            "device_gap_ratio": ("Gap share", "Gap time per active device, divided by window length."),
-            "other_busy_ratio": (
-                "Other streams busy",
-                "Share of the gap while another stream is busy.",
-            ),
-            "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
-        },
-    ),
+    define(WINDOW_WORDS, "ns", {"host_doing_ns": ("Host activity time", "Time of the host activity in the gap.")}),
     define(
         "",
         "text",
@@ -84,10 +51,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "host_doing": (
-                "Host activity",
-                "Longest host activity on the launching thread during the gap.",
-            ),
+            "host_doing": ("Host activity", "Longest host activity on the launching thread during the gap."),
             "host_operator": ("In operator", "Operator around this host activity."),
         },
     ),
@@ -116,16 +80,12 @@ _COLUMNS = (
     "dur_ns",
     "event",
     "name",
-    "launched_at_ns",
-    "other_busy_ratio",
     "cause",
-    "cause_ns",
     "cause_key",
     "why",
     "host_doing",
     "host_operator",
     "host_doing_ns",
-    "host_doing_ratio",
 )
 
 
@@ -147,10 +107,8 @@ class Gaps(DeclaredView, entry=VIEW):
             & (every.start_ns < end)
             & (every.end_ns > start)
         )
-        listed = _longest(found)
-        summary = Figures("summary", "Gaps", "", [*_figures(trace, found, start, end), _listed(listed)])
-        frames = {"gaps": _frame(trace, found.take(listed))}
-        return Part(coverage, {}, frames, {"summary": summary}, ("summary", "gaps"))
+        frames = {"gaps": _frame(trace, found.take(_longest(found)))}
+        return Part(coverage, {}, frames, {}, ("gaps",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         return answer_view(self, parts[0], params)
@@ -159,22 +117,16 @@ class Gaps(DeclaredView, entry=VIEW):
 class _Found(msgspec.Struct, frozen=True, eq=False):
     """Gaps as columns. A gap may be a stream gap, a device gap, or both kinds.
 
-    ``next`` is the row of the work after the gap. ``streams`` is the number of streams with work.
+    ``next`` is the row of the work after the gap.
     """
 
     start_ns: Int64
     end_ns: Int64
     next: Int64
-    of_stream: Bool
     of_device: Bool
-    streams: int
-    busy: Mapping[int, Ranges]
 
     def take(self, chosen: Int64 | Bool) -> _Found:
-        return _Found(
-            self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.of_stream[chosen],
-            self.of_device[chosen], self.streams, self.busy,
-        )  # fmt: skip
+        return _Found(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
 
 @cached_by_argument
@@ -203,8 +155,7 @@ def _all_gaps(trace: TraceTable) -> _Found:
         of_device[mine[same]] = True
         begin, close = np.append(begin, first_ns[~same]), np.append(close, last_ns[~same])
         after, of_device = np.append(after, next_row[~same]), np.append(of_device, ~same[~same])
-    of_stream = np.arange(len(begin)) < len(at)
-    return _Found(begin, close, after, of_stream, of_device, len(np.unique(track)), busy)
+    return _Found(begin, close, after, of_device)
 
 
 def _place(values: Int64, wanted: Int64) -> Int64:
@@ -226,35 +177,12 @@ def _longest(found: _Found) -> Int64:
     return order
 
 
-def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
-    inside = np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)
-    length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns))
-    figures = []
-    for of, chosen, lanes in (("device_", found.of_device, len(found.busy)), ("", found.of_stream, found.streams)):
-        time = int(inside[chosen].sum())
-        figures += [
-            Figure(METRICS.metric(f"{of}gaps"), int(chosen.sum())),
-            Figure(METRICS.metric(f"{of}gap_ns"), time),
-            Figure(METRICS.metric(f"{of}gap_ratio"), time / (length * lanes) if length * lanes else None),
-        ]
-    return figures
-
-
-def _listed(gaps: Int64) -> Figure:
-    return Figure(METRICS.metric("gaps_listed"), len(gaps))
-
-
 def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     length = gaps.end_ns - gaps.start_ns
     track, device = trace.track[gaps.next], trace.device[gaps.next]
     launch = trace.launch[gaps.next]
-    other = np.zeros(len(length), np.int64)
-    for number in np.unique(device).tolist():
-        mine = device == number
-        # The stream itself is idle in its gap, so only other streams count as busy.
-        other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
     did = _host_did(trace, gaps)
-    cause, cause_ns = _causes(trace, gaps)
+    cause = _causes(trace, gaps)
     titles = pa.array([*(TITLES[each][0] for each in Cause), None], pa.string())
     words = pa.array([*(word_of(each) for each in Cause), None], pa.string())
     ids = pa.array([*(each.id for each in trace.devices), None], pa.string())
@@ -269,16 +197,12 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
             "dur_ns": pa.array(length),
             "event": pa.array(gaps.next),
             "name": trace.strings.take(trace.name[gaps.next]),
-            "launched_at_ns": pa.array(trace.start_ns[launch], mask=launch == MISSING),
-            "other_busy_ratio": pa.array(other / length, mask=device == MISSING),
             "cause": titles.take(pa.array(cause)),
-            "cause_ns": pa.array(cause_ns, mask=cause == len(Cause)),
             "cause_key": words.take(pa.array(cause)),
             "why": _why(gaps, did, cause),
             "host_doing": trace.strings.take(did.name),
             "host_operator": trace.strings.take(did.operator),
             "host_doing_ns": pa.array(did.time_ns, mask=launch == MISSING),
-            "host_doing_ratio": pa.array(did.time_ns / length, mask=launch == MISSING),
         }
     )
     return Frame(
@@ -294,21 +218,16 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
     )
 
 
-def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
-    """Returns, for each gap, the device's main idle cause and the idle time with this cause.
-
-    The cause is ``len(Cause)`` if the device is not idle during the gap.
-    """
+def _causes(trace: TraceTable, gaps: _Found) -> Int64:
+    """Returns the device's main idle cause in each gap; ``len(Cause)`` if the device is not idle during the gap."""
     device = trace.device[gaps.next]
-    cause, time = np.full(len(device), len(Cause), np.int64), np.zeros(len(device), np.int64)
+    cause = np.full(len(device), len(Cause), np.int64)
     for number in np.unique(device).tolist():
         mine = np.flatnonzero(device == number)
         parts = idle_account(trace, number).by_cause(gaps.start_ns[mine], gaps.end_ns[mine])
         spent = np.stack([parts[each] for each in Cause])
-        most = spent.argmax(axis=0)
-        time[mine] = spent[most, np.arange(len(mine))]
-        cause[mine] = np.where(time[mine] > 0, most, len(Cause))
-    return cause, time
+        cause[mine] = np.where(spent.any(axis=0), spent.argmax(axis=0), len(Cause))
+    return cause
 
 
 class _HostActivity(msgspec.Struct, frozen=True, eq=False):

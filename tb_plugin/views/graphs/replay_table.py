@@ -12,7 +12,7 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
 from tb_plugin.analysis.graphs.scopes import scopes_around
-from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by, measure_within
 from tb_plugin.model.trace.graph_capture import Scopes

@@ -15,14 +15,11 @@ from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.account import Account, idle_account
-from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.causes import METRICS, TITLES, Cause, idle_slices, word_of
 from tb_plugin.analysis.idle.host_activity import host_of
-from tb_plugin.analysis.idle.metrics import METRICS, TITLES, idle_slices, word_of
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
-from tb_plugin.analysis.parallelism.roles import WORDS, Role, roles_of
-from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import chosen_steps, select_rows
-from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
@@ -45,8 +42,6 @@ from tb_plugin.views.idle import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
-# Role of forward work that a backward pass repeats.
-AGAIN = "computed again"
 # Longest first, per cause.
 LISTED = 200
 _NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
@@ -281,24 +276,11 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
         "next_work": trace.strings.take(np.append(trace.name, MISSING)[following]),
         "event": pa.array(following, mask=following == MISSING),
     }
-    roles = _roles(trace, following)
-    if roles.null_count < len(roles):
-        data["next_role"] = roles
-    shown = (*_COLUMNS, *(("next_role",) if "next_role" in data else ()))
-    columns = [*METRICS.columns(*shown), Column(_NEXT, hidden=True)]
+    columns = [*METRICS.columns(*_COLUMNS), Column(_NEXT, hidden=True)]
     columns[_COLUMNS.index("step")] = Column(structs.replace(METRICS["step"], definition=_BEGINS_IN))
     return Frame(
         "idle_pieces", "Longest pieces", columns, pa.table(data), ("device", "start_ns"), "cause", Sort("dur_ns", True)
     )
-
-
-def _roles(trace: TraceTable, following: Int64) -> pa.Array:
-    roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
-    found = np.full(len(trace) + 1, MISSING, np.int64)
-    found[recomputations(trace).work] = len(words)
-    found[roles.row] = roles.role
-    texts = pa.array([*(words[role] for role in Role), AGAIN], pa.string())
-    return texts.take(pa.array(found[following], mask=found[following] == MISSING))
 
 
 def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:

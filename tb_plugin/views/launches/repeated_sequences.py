@@ -135,4 +135,5 @@ def _frequent(stream: _Stream) -> list[tuple[int, Int64, Int64]]:
 def _every_second(starts: Int64) -> Int64:
     """Removes starts that overlap the previous one. Only sequences of two equal kernels overlap themselves."""
     run = np.maximum.accumulate(np.where(np.append(True, np.diff(starts) > 1), np.arange(len(starts)), 0))
-    return starts[(np.arange(len(starts)) - run) % 2 == 0]
+    found: Int64 = starts[(np.arange(len(starts)) - run) % 2 == 0]
+    return found

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.launches.launch_table import Launched
-from tb_plugin.analysis.launches.metrics import METRICS
-from tb_plugin.analysis.launches.queue_depth import Depth
+from tb_plugin.analysis.idle.launch_metrics import METRICS
+from tb_plugin.analysis.idle.launch_table import Launched
+from tb_plugin.analysis.idle.queue_depth import Depth
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Line, Notice, Notices, Payload, Series
 

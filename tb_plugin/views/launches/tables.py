@@ -11,9 +11,9 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.launches.launch_table import Launched
-from tb_plugin.analysis.launches.metrics import METRICS
-from tb_plugin.analysis.launches.queue_depth import Depth
+from tb_plugin.analysis.idle.launch_metrics import METRICS
+from tb_plugin.analysis.idle.launch_table import Launched
+from tb_plugin.analysis.idle.queue_depth import Depth
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Spans, outermost_of
-from tb_plugin.analysis.launches.launch_table import launch_table
-from tb_plugin.analysis.launches.queue_depth import queue_depths
+from tb_plugin.analysis.idle.launch_table import launch_table
+from tb_plugin.analysis.idle.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows

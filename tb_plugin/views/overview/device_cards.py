@@ -10,8 +10,7 @@ from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime, compute_by_class
-from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.metrics import idle_slices, word_of
+from tb_plugin.analysis.idle.causes import Cause, idle_slices, word_of
 from tb_plugin.analysis.kernel_classes import class_slices
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.isolation import Isolation

@@ -15,6 +15,7 @@ from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
@@ -22,7 +23,6 @@ from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import thread_numbers
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.analysis.timeline_links import at_event
-from tb_plugin.analysis.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind

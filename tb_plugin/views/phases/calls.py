@@ -11,8 +11,8 @@ from tb_plugin.analysis.annotations import Calls, Phases, annotation_rows, launc
 from tb_plugin.analysis.backward import backward_roots, forward_behind, forward_operators
 from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.forest import Spans, outermost_of
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.selection import Selection, chosen_steps
-from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.lib.intervals import Ranges, covered_before, join, measure_by, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

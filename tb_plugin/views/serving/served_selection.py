@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
-from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.metrics import TITLES
+from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.kernel_classes import class_time
 from tb_plugin.analysis.served_steps import ServedSteps, in_mode, served_steps
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass

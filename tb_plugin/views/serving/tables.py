@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.kernel_classes import TITLES
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.served_steps import tokens_per_second
-from tb_plugin.analysis.unrecorded_work import any_unrecorded
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -14,14 +13,12 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.launches.recorded import LONG_AGO, Launches, recorded_launches, usual_latency_ns
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import TraceTable
-
-if TYPE_CHECKING:
-    from tb_plugin.analysis.recorded_launches import Launches
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -78,12 +75,8 @@ def any_unrecorded(trace: TraceTable) -> Ranges:
 @cached_by_argument
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
     """Returns, for each entry of ``recorded_launches``, whether its work waits for unrecorded work."""
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
-    from tb_plugin.analysis.recorded_launches import usual_latency_ns
-
     for device in device_busy(trace):
         found = _found(trace, device)
         if not len(found.ranges):
@@ -101,8 +94,6 @@ def _on_empty_queue(launches: Launches) -> Bool:
 
 @cached_by_argument
 def _found(trace: TraceTable, device: int) -> _Found:
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
     launches, busy = recorded_launches(trace), device_busy(trace).get(device, EMPTY)
     none = np.zeros(len(launches.row), np.bool_)
     if device == MISSING:  # unknown device: the rows may come from several devices
@@ -122,8 +113,6 @@ def _found(trace: TraceTable, device: int) -> _Found:
     first = np.zeros(len(mine), np.bool_)
     first[np.unique(hardware_streams(trace).of[row].astype(np.int64) * len(began) + part, return_index=True)[1]] = True
     # The first work of a stream may wait, so it is no sample of the usual latency.
-    from tb_plugin.analysis.recorded_launches import usual_latency_ns
-
     limit = max(MIN_WAIT_NS, TIMES_USUAL * usual_latency_ns(idle[fresh & ~first & ~waits]))
     waited = np.flatnonzero(first & fresh & (idle > limit))
     # Any start on the device shows that it accepts launches.
@@ -196,8 +185,6 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
     If so, the event waited for the earlier work.
     """
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -205,8 +192,6 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
     row, call = row[order], call[order]
     found = np.zeros(len(rows), np.bool_)
     own = trace.launch[rows]
-    from tb_plugin.analysis.recorded_launches import LONG_AGO
-
     for track in np.unique(trace.track[own]).tolist():
         asked, theirs = np.flatnonzero(trace.track[own] == track), trace.track[call] == track
         reach = np.maximum.accumulate(np.append(LONG_AGO, trace.ends(row[theirs])))
@@ -218,8 +203,6 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
     """Returns the rows of those calls in ``wanted`` whose thread launches work only on this device."""
-    from tb_plugin.analysis.recorded_launches import recorded_launches
-
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]

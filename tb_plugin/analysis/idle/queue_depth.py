@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.launches.launch_table import launch_table
-from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.analysis.idle.launch_table import launch_table
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.lib.intervals import Ranges, contains, measure, subtract
 from tb_plugin.lib.step_function import sum_of_intervals

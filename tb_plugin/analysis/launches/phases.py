@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.recorded_launches import Launches, recorded_launches, usual_latency_ns
-from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
+from tb_plugin.analysis.launches.recorded import Launches, recorded_launches, usual_latency_ns
+from tb_plugin.analysis.launches.unrecorded_work import waits_for_unrecorded
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

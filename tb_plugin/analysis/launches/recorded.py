@@ -1,7 +1,4 @@
-"""Recorded launches in three phases: call, queue time and latency.
-
-This module ignores unrecorded device work.
-"""
+"""Recorded launches, as if there were no unrecorded work."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns the call, the queue time and the latency for all device work in the loaded window.
+    """Returns the phases of all device work, as if there were no unrecorded work.
 
     In a CUDA graph, all work after the first node counts as queued, because the device schedules this work.
     """

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.launch_phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
+from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
+from tb_plugin.analysis.launches.unrecorded_work import waits_for_unrecorded
 from tb_plugin.analysis.selection import chosen_steps
-from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
