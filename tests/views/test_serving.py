@@ -139,7 +139,7 @@ def test_the_cycle_is_work_and_idle_time() -> None:
 
 def test_one_decode_step_says_little() -> None:
     answer = part(decoding(8).table(), "serving").payloads["answer"]
-    assert isinstance(answer, Notices) and "a single decode step, which may not be typical" in answer.notices[0].text
+    assert isinstance(answer, Notices) and "only 1 decode step, which may not be typical" in answer.notices[0].text
     found = {figure.metric.key: figure.value for figure in answer.notices[0].figures}
     assert (found["decode_p50_ns"], found["served_busy_ns"]) == (50_000, 30_000) and "decode_cycle_ns" not in found
 

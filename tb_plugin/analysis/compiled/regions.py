@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.host_calls import Called
+from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
 from tb_plugin.lib.groupby import side_by_side
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -112,3 +115,37 @@ def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
     )
     since = np.append(start, np.iinfo(np.int64).min)[open_around]
     return np.where(since >= trace.start_ns[row][found], MISSING, found).astype(np.int32)
+
+
+REGIONS = define(
+    "",
+    "code",
+    {
+        "region": ("Region", "Compiled region: function number / compilation number."),
+        "compiled_code": ("Compiled code", "Compiled function, or the module of a wrapper."),
+        "region_modules": ("Modules", "Modules that ran the region directly."),
+        "graph": ("Graph", "Key of the first compiled graph of the region."),
+        "backward_graph": ("Backward graph", "Key of the first compiled graph in the region's backward pass."),
+    },
+)
+
+BACKWARD_HOST = define(
+    CHOSEN,
+    "ns",
+    {
+        "backward_host_total_ns": (
+            "Backward host",
+            "Host time of backward operators matched to the module and its children.",
+        ),
+    },
+)
+
+
+def called_of(trace: TraceTable, row: Int64) -> Called:
+    """Returns the calls of compiled code, both in the trace (as rows) and in graph captures."""
+    scopes = origins_of(trace).scopes
+    bears = np.zeros(0, np.bool_)
+    if len(scopes):
+        named = trace.strings.where(lambda text: text.startswith(REGION))[scopes.name]
+        bears = named & of_kind(scopes.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    return Called(row, trace.name[row].astype(np.int64), bears, scopes.name.astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.compiled.metrics import BACKWARD_HOST, REGIONS
+from tb_plugin.analysis.compiled.regions import BACKWARD_HOST, REGIONS
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 
 METRICS = SHARED.adding(

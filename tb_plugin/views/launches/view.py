@@ -25,8 +25,16 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
 from tb_plugin.views.launches import VIEW
-from tb_plugin.views.launches.summary import launch_facts, launch_payloads, totals
-from tb_plugin.views.launches.tables import by_kernel, by_operator, late_launches, queues, sequences
+from tb_plugin.views.launches.tables import (
+    by_kernel,
+    by_operator,
+    late_launches,
+    launch_facts,
+    launch_payloads,
+    queues,
+    sequences,
+    totals,
+)
 
 METRICS = SHARED.adding(
     define(

@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.compiled.calls import called_of
-from tb_plugin.analysis.compiled.regions import regions_of, wrapped_calls
+from tb_plugin.analysis.compiled.regions import called_of, regions_of, wrapped_calls
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection

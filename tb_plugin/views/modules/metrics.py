@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.compiled.metrics import BACKWARD_HOST, REGIONS
+from tb_plugin.analysis.compiled.regions import BACKWARD_HOST, REGIONS
 from tb_plugin.analysis.graphs.attribution import REPLAYED
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION

@@ -17,9 +17,8 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
 from tb_plugin.views.phases import VIEW
-from tb_plugin.views.phases.calls import PhaseCalls, phase_calls, sums_of
+from tb_plugin.views.phases.calls import PhaseCalls, by_step, phase_bars, phase_calls, steps_table, sums_of
 from tb_plugin.views.phases.metrics import METRICS
-from tb_plugin.views.phases.steps import by_step, phase_bars, steps_table
 
 # Maximum number of phases with bars, most time first.
 PHASES_DRAWN = 200

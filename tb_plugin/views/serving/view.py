@@ -13,10 +13,15 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Payload, Table, View
 from tb_plugin.views.serving import VIEW
-from tb_plugin.views.serving.pictures import kernel_classes_by_mode, step_time_scatters, time_by_mode
-from tb_plugin.views.serving.served_selection import select_served
-from tb_plugin.views.serving.summary import answer_of, facts, headline_figures
-from tb_plugin.views.serving.tables import by_class, by_mode, by_step
+from tb_plugin.views.serving.summary import (
+    answer_of,
+    facts,
+    headline_figures,
+    kernel_classes_by_mode,
+    step_time_scatters,
+    time_by_mode,
+)
+from tb_plugin.views.serving.tables import by_class, by_mode, by_step, select_served
 
 
 class Serving(DeclaredView, entry=VIEW):
