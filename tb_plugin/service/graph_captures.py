@@ -116,7 +116,7 @@ class Captures:
         )
         fitting = _same_process(entry.files, [one for one in entries if _tells(one.files)])
         taken = tuple(one for one in fitting if one.files.url != entry.files.url)
-        return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
+        return Choice(taken, "named", None if taken else _no_capture_error(text, entries), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
         """Returns which captures a profile uses, or None if the profile replays no graph or is not loaded."""
@@ -242,21 +242,14 @@ def _is_clear(entries: Sequence[Entry]) -> bool:
     return len(workers) == len(entries) and len(like) == 1
 
 
-def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
+def _no_capture_error(text: str, entries: Sequence[Entry]) -> UserError:
     if not entries:
         return NotFoundError(f"There is no profile {text}.", text, "Specify the capture as RUN/WORKER/SPAN.")
-    if fitting:
-        return BadRequest(
-            "A trace cannot be used as the capture trace of its own CUDA graphs.",
-            text,
-            "Captures inside the trace are used automatically.",
-        )
-    if any(_tells(each.files) for each in entries):
-        return BadRequest(
-            "These captures are from other workers.", text, "To use one of them, specify it as RUN/WORKER/SPAN."
-        )
-    noun = model_of(entries[0].files.reader).noun
-    return BadRequest(f"The chosen capture is {noun}, which contains no CUDA graphs.", text, "Choose a trace.")
+    return BadRequest(
+        "The chosen profile contains no captures for this trace.",
+        text,
+        "Choose a trace of the same worker that contains the captures. Captures in the trace itself are used automatically.",
+    )
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
@@ -300,17 +293,18 @@ def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     the same rank are used, or else those that have no rank. Later, the graphs of a capture are compared with the
     trace.
     """
-    return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
-
-
-def _of_worker(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
-    same = [entry for entry in entries if entry.files.worker == found.worker]
     rank = _rank(found.worker)
-    if same or len(entries) < 2 or rank is None:
-        return same or list(entries)
-    ranks = [_rank(entry.files.worker) for entry in entries]
-    wanted = rank if rank in ranks else None
-    return [entry for entry, of in zip(entries, ranks, strict=True) if of == wanted]
+    taken: list[Entry] = []
+    for kind in _by_model(entries):
+        same = [entry for entry in kind if entry.files.worker == found.worker]
+        if not same and (len(kind) < 2 or rank is None):
+            same = kind
+        if not same:
+            ranks = [_rank(entry.files.worker) for entry in kind]
+            wanted = rank if rank in ranks else None
+            same = [entry for entry, of in zip(kind, ranks, strict=True) if of == wanted]
+        taken += same
+    return taken
 
 
 def _rank(worker: str) -> int | None:

@@ -7,6 +7,7 @@ import numpy as np
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.kernel_classes import TITLES, word_of
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.served_steps import tokens_per_second
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode
