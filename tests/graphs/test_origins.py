@@ -155,17 +155,17 @@ def test_captures_that_differ_about_the_module_alone_tell_the_operator() -> None
     assert set(origins_of(table).module_way.tolist()) == {Way.GRAPH} and not agreements(table)
 
 
-def test_the_recording_that_is_most_like_a_graph_is_named() -> None:
+def test_of_several_recordings_that_which_is_most_like_a_graph_says_the_share() -> None:
     table = replayed(trace(), 100, "aten::mm_kernel", "aten::mul_kernel").table()
-    recorded = {
-        "stacks": trace().op("aten::mm", 0, 5),
-        "far": captured(trace(), 0, "aten::tanh", "aten::mul", names=True),
-        "near": captured(trace(), 0, "aten::mm", "aten::add", names=True),
-    }
-    tables = {name: built.table() for name, built in recorded.items()}
-    files = [(replace(captured_in(each), source=name), each.strings) for name, each in tables.items()]
+    recorded = (
+        trace().op("aten::mm", 0, 5),
+        captured(trace(), 0, "aten::tanh", "aten::mul", names=True),
+        captured(trace(), 0, "aten::mm", "aten::add", names=True),
+    )
+    files = [(captured_in(each), each.strings) for each in (built.table() for built in recorded)]
     for order in (files, files[::-1]):
-        assert agreements(table.with_captured(order, "run (3 recordings)")) == [("near", "1 of 2 nodes", False)]
+        merged = table.with_captured(order, "run (3 recordings)")
+        assert agreements(merged) == [("run (3 recordings)", "1 of 2 nodes", False)]
 
 
 def test_work_that_ran_during_a_capture_is_no_node() -> None:

@@ -59,8 +59,7 @@ def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
 
     A launch belongs to the capture on its thread or, if there is none, to the capture on the thread that waits for
-    its thread. If neither thread has a capture, the launch belongs to the only active capture. Launches that ran
-    device work are excluded, because they were not captured.
+    its thread. Launches that ran device work are excluded, because they were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -70,8 +69,7 @@ def captures(trace: TraceTable) -> Recorded:
     time, thread = trace.start_ns[calls], trace.track[calls]
     parent = nest(track, start, end).parent
     of = innermost_at(track, start, end, parent, thread, time)
-    for on in (works_for(trace)[thread], _only_open(track, start, end, time)):
-        of = np.where(of == MISSING, innermost_at(track, start, end, parent, on, time), of)
+    of = np.where(of == MISSING, innermost_at(track, start, end, parent, works_for(trace)[thread], time), of)
     calls, of = calls[of != MISSING], of[of != MISSING]
     order = np.argsort(of, kind="stable")
     calls, of = calls[order], of[order]
@@ -173,16 +171,3 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
     roles = np.full(len(trace.strings) + 1, CallRole.OTHER, np.uint8)
     roles[trace.calls.name] = trace.calls.role
     return roles
-
-
-def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """Returns the thread of the active capture at each time; -1 if no capture or more than one capture is active."""
-    moments = np.unique(np.concatenate((start, end)))
-    change = np.zeros(len(moments) + 1, np.int64)
-    threads = np.zeros(len(moments) + 1, np.int64)
-    for at, sign in ((np.searchsorted(moments, start), 1), (np.searchsorted(moments, end), -1)):
-        np.add.at(change, at, sign)
-        np.add.at(threads, at, sign * track)
-    place = np.searchsorted(moments, time, side="right") - 1
-    open_now, sums = np.cumsum(change)[place], np.cumsum(threads)[place]
-    return np.where((place >= 0) & (open_now == 1), sums, MISSING).astype(np.int32)

@@ -61,7 +61,7 @@ class Agreement(msgspec.Struct, frozen=True):
     """The capture that matches most nodes of a graph, if no capture matches all of them."""
 
     source: str
-    """Name on the page of the recording that contains the capture; "" if the recording is the trace itself."""
+    """Name on the page of the recording with the capture; "" if the capture is in the trace itself."""
     agreeing: int
     """Number of equal nodes, starting from the first node."""
     nodes: int
@@ -186,8 +186,7 @@ def _known(trace: TraceTable) -> tuple[_Known, dict[int, Agreement]]:
         partial = [(told, way, found[graph]) for told, way, found in sources if graph in found]
         if partial:
             told, way, match = max(partial, key=lambda each: (each[2].size, each[2].agreeing))
-            source = told.source_of(int(np.searchsorted(told.sequences.begin, match.starts[0])))
-            agreements[graph] = Agreement(source, match.size or match.agreeing, match.nodes, match.size > 0)
+            agreements[graph] = Agreement(told.source, match.size or match.agreeing, match.nodes, match.size > 0)
     for told, way, found in sources:
         used = {
             graph: found[graph]

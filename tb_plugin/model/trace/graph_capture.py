@@ -114,14 +114,6 @@ class Captured(msgspec.Struct, frozen=True, eq=False):
     scopes: Scopes = msgspec.field(default_factory=Scopes)
     sequences: Sequences = msgspec.field(default_factory=Sequences)
     stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)
-    parts: tuple[tuple[int, str], ...] = ()
-    """For several combined recordings, the index of the first sequence of each recording, and the recording's
-    display name.
-    """
-
-    def source_of(self, sequence: int) -> str:
-        """Returns the display name of the recording that contains a sequence."""
-        return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
 
     def __bool__(self) -> bool:
         return len(self.sequences) > 0 or len(self.stacks.node) > 0
@@ -145,12 +137,9 @@ def merge_captures(
 
     Existing string ids do not change. If several captures have a stack for the same node, the first stack is used.
     """
-    parts = list[tuple[int, str]]()
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]
     for captured, theirs in captures:
         strings, of = _added(strings, captured, theirs)
-        if len(captured.sequences):
-            parts.append((sum(map(len, sequences)), captured.source or source))
         sequences.append(_own(captured.sequences, of, sum(map(len, scopes))))
         scopes.append(_own(captured.scopes, of, sum(map(len, scopes))))
         stacks.append(_own(captured.stacks, of, sum(map(len, calls))))
@@ -163,7 +152,6 @@ def merge_captures(
         _concatenated(scopes),
         replace(_concatenated(sequences), begin=begin),
         NodeStacks(node, every.scope[first], _concatenated(calls)),
-        tuple(parts),
     )
     return found, strings
 

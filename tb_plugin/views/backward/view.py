@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import structs
 from msgspec.structs import replace
 
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
-from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.backward_times import BackwardTimes, backward_times
 from tb_plugin.analysis.base import (
     Frame,
     Number,
@@ -101,17 +101,14 @@ METRICS = SHARED.adding(
 )
 
 _HIDDEN = ("node_device_share", "node_host_share", "node_communication_ns", "node_max_ns", "forward_path", "tied_by")
+_TIMES = ("device_ns", "communication_ns", "host_ns", "wait_ns")
 KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
-class _Chosen(msgspec.Struct, frozen=True, eq=False):
+class _Chosen(BackwardTimes, frozen=True, eq=False, kw_only=True):
+    """Selected backward operators with their times."""
+
     every: BackwardOperators
-    at: Int64
-    """Index of each call among all backward operators of the trace."""
-    device_ns: Int64
-    communication_ns: Int64
-    host_ns: Int64
-    wait_ns: Int64
     forward: Int32
     path: Int32
     line: Int32
@@ -154,11 +151,7 @@ def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:
     forward = every.forward[times.at]
     return _Chosen(
         every=every,
-        at=times.at,
-        device_ns=times.device_ns,
-        communication_ns=times.communication_ns,
-        host_ns=times.host_ns,
-        wait_ns=times.wait_ns,
+        **structs.asdict(times),
         forward=forward,
         path=module_paths(trace).of[forward],
         line=code_lines(trace).of[forward],
@@ -236,13 +229,7 @@ def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
     def backward(values: Int64) -> Int64:
         return np.concatenate((values, also))
 
-    both = replace(
-        chosen,
-        device_ns=backward(chosen.device_ns),
-        communication_ns=backward(chosen.communication_ns),
-        host_ns=backward(chosen.host_ns),
-        wait_ns=backward(chosen.wait_ns),
-    )
+    both = replace(chosen, **{key: backward(getattr(chosen, key)) for key in _TIMES})
     launched = {"forward_device_ns": np.concatenate((none, device))} if device.any() else {}
     forward_times = {**launched, "forward_host_ns": np.concatenate((none, host))}
     data = {
@@ -266,10 +253,7 @@ def _facts(chosen: _Chosen) -> dict[str, Number]:
     tie = chosen.every.tie[chosen.at]
     return {
         "backward.calls": len(chosen.at),
-        "backward.device_ns": int(chosen.device_ns.sum()),
-        "backward.communication_ns": int(chosen.communication_ns.sum()),
-        "backward.host_ns": int(chosen.host_ns.sum()),
-        "backward.wait_ns": int(chosen.wait_ns.sum()),
+        **{f"backward.{key}": int(getattr(chosen, key).sum()) for key in _TIMES},
         **{f"backward.tied_{each.name.lower()}": int((tie == each).sum()) for each in Tie if each},
         "backward.untied": int((tie == Tie.NONE).sum()),
     }

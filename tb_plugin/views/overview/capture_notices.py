@@ -28,7 +28,7 @@ def capture_notices(trace: TraceTable) -> list[Notice]:
             "{capture}."
         )
         todo = "Nodes after a lost event have no operator. Record the capture and the replays again."
-        found.append(_notice("capture_partial", "low", text, todo, trace, partial))
+        found.append(_notice("capture_partial", "low", text, todo, partial))
     if unused:
         best = max(unused, key=lambda each: each.agreeing / each.nodes)
         text = f"{{capture}} does not match {{affected}} of the replayed graphs: at most {best} match."
@@ -36,14 +36,11 @@ def capture_notices(trace: TraceTable) -> list[Notice]:
             "For these graphs, only the trace itself is used. Choose the capture of this process; another "
             "model, version or batch has different kernels."
         )
-        found.append(_notice("capture_refused", "medium", text, todo, trace, unused))
+        found.append(_notice("capture_refused", "medium", text, todo, unused))
     return found
 
 
-def _notice(
-    rule: str, severity: Literal["low", "medium"], text: str, todo: str, trace: TraceTable, those: list[Agreement]
-) -> Notice:
-    sources = {each.source for each in those}
-    source = trace.captured.source if len(sources) > 1 else sources.pop() or "this trace"
+def _notice(rule: str, severity: Literal["low", "medium"], text: str, todo: str, those: list[Agreement]) -> Notice:
+    source = max(each.source for each in those) or "this trace"
     figures = [METRICS.figure("capture", source), METRICS.figure("affected", len(those), "Graphs")]
     return Notice(rule, severity, text, todo, figures)
