@@ -1,4 +1,4 @@
-"""Operators of device work, including replayed work, and how replayed work was matched to them."""
+"""Operators of device work, including replayed work."""
 
 from __future__ import annotations
 

@@ -58,14 +58,15 @@ def repeated_sequences(trace: TraceTable, chosen: Bool) -> list[Repeat]:
     found: list[Repeat] = []
     for length, at, of in reversed(_frequent(stream)):
         begin = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-        total = np.add.reduceat(stream.gaps[at + length - 1] - stream.gaps[at], begin)
         ends = np.append(begin[1:], len(at))
-        for place in np.lexsort((at[begin], -total))[:COMPARED].tolist():
+        total = np.add.reduceat(stream.gaps[at + length - 1] - stream.gaps[at], begin)
+        taken = np.append(0, np.cumsum(is_taken))
+        free = np.add.reduceat((taken[at + length] == taken[at]).astype(np.int64), begin)
+        overlaps = np.append(False, (of[1:] == of[:-1]) & (np.diff(at) < length))
+        usable = np.flatnonzero((free >= LEAST) & ((length == 2) | ~np.logical_or.reduceat(overlaps, begin)))
+        for place in usable[np.lexsort((at[begin[usable]], -total[usable]))[:COMPARED]].tolist():
             starts = at[begin[place] : ends[place]]
-            if length == 2:
-                starts = _every_second(starts)
-            elif (np.diff(starts) < length).any():
-                continue
+            starts = _every_second(starts) if length == 2 else starts
             starts = starts[~is_taken[starts[:, None] + np.arange(length)].any(axis=1)]
             if len(starts) < LEAST:
                 continue
