@@ -15,7 +15,6 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.idle.launch_table import launch_table
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
@@ -23,6 +22,7 @@ from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.window import WindowRequest, choose
 from tb_plugin.payloads import Series
+from tb_plugin.views.launches.launch_table import launch_table
 from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, repeated_sequences
 from tb_plugin.views.launches.tables import ARROW
 from tests.builders import Bytes, TraceBuilder, kernel, memcpy, part, row, rows, trace

@@ -1,1 +1,1 @@
-"""Idle time of devices by cause, and launches that devices wait for."""
+"""Idle time of devices, split exactly by cause."""

@@ -14,6 +14,8 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+# From this many waiting launches on, the next call blocks (a stream takes about 1,024).
+QUEUE_FULL = 1_000
 # A smaller latency is never unusual, however steady the others are.
 LEAST_OUTLIER_NS = 20_000
 

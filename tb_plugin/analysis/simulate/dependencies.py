@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
-from tb_plugin.analysis.idle.queue_depth import FULL
-from tb_plugin.analysis.launches.phases import launch_phases
+from tb_plugin.analysis.launches.phases import QUEUE_FULL, launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied, unrecorded_work
 from tb_plugin.lib.intervals import measure_within
@@ -194,11 +193,11 @@ def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
     """Returns the rows of launch calls that blocked because the launch queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
-    if len(call) < FULL:
+    if len(call) < QUEUE_FULL:
         return call[:0]
     start, stop = trace.start_ns[call], trace.ends(call)
     depth = np.searchsorted(np.sort(start), stop) - np.searchsorted(np.sort(trace.start_ns[rows[first]]), stop, "right")
-    full = depth >= FULL
+    full = depth >= QUEUE_FULL
     found: Int64 = call[full & (stop - start > 2 * _median((stop - start)[~full]))]
     return found
 

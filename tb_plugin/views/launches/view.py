@@ -12,9 +12,6 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Spans, outermost_of
-from tb_plugin.analysis.idle.launch_table import launch_table
-from tb_plugin.analysis.idle.queue_depth import queue_depths
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -25,6 +22,8 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
 from tb_plugin.views.launches import VIEW
+from tb_plugin.views.launches.launch_table import launch_table, queue_depths
+from tb_plugin.views.launches.metrics import METRICS
 from tb_plugin.views.launches.tables import (
     by_kernel,
     by_operator,
@@ -34,34 +33,6 @@ from tb_plugin.views.launches.tables import (
     queues,
     sequences,
     totals,
-)
-
-METRICS = SHARED.adding(
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle."),
-        },
-    ),
-    define(
-        CHOSEN,
-        "count",
-        {
-            "launched": ("Launched", "Kernels, copies and memsets launched by the calls."),
-        },
-    ),
-    define(
-        "",
-        "code",
-        {
-            "caller_phase": ("Phase", "Innermost annotation around the call start, except step annotations."),
-            "caller_frame": (
-                "Python line",
-                "Python line of the call, outside the framework if possible.",
-            ),
-        },
-    ),
 )
 
 Int64 = npt.NDArray[np.int64]

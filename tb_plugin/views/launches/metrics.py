@@ -1,4 +1,4 @@
-"""Metrics of launches, queues and kernel sequences."""
+"""Metrics of launches, queues, kernel sequences and runtime calls."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ METRICS = SHARED.adding(
             "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
             "repeats": ("Repeats", "Occurrences of the sequence."),
             "sequence_length": ("Length", "Kernels per sequence."),
+            "launched": ("Launched", "Kernels, copies and memsets launched by the calls."),
         },
     ),
     define(
@@ -46,6 +47,7 @@ METRICS = SHARED.adding(
                 "Graph saving (max)",
                 "Idle time before short kernels, due to launch calls, latency and dispatch.",
             ),
+            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle."),
             "sequence_ns": ("Kernel time", "Kernel time over all repeats."),
             "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats."),
         },
@@ -60,7 +62,15 @@ METRICS = SHARED.adding(
             ),
         },
     ),
-    define("", "code", {"kernel_sequence": ("Kernels", "Consecutive kernels on the stream.")}),
+    define(
+        "",
+        "code",
+        {
+            "kernel_sequence": ("Kernels", "Consecutive kernels on the stream."),
+            "caller_phase": ("Phase", "Innermost annotation around the call start, except step annotations."),
+            "caller_frame": ("Python line", "Python line of the call, outside the framework if possible."),
+        },
+    ),
     define(
         CHOSEN_STEPS,
         "number",

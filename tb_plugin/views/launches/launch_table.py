@@ -1,4 +1,4 @@
-"""Single launches: call, first work, phases and idle time."""
+"""Launches with their phases and idle time, and launch queue depth."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy.typing as npt
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
-from tb_plugin.analysis.launches.unrecorded_work import waits_for_unrecorded
+from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, QUEUE_FULL, launch_phases, usual_latency
+from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work, waits_for_unrecorded
 from tb_plugin.analysis.selection import chosen_steps
-from tb_plugin.lib.groupby import group, places_of
-from tb_plugin.lib.intervals import Ranges, measure_within, union
+from tb_plugin.lib.groupby import distinct_values, group, places_of
+from tb_plugin.lib.intervals import Ranges, contains, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.lib.step_function import sum_of_intervals
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -127,3 +128,55 @@ def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64
         counts = (piece != MISSING) & np.isin(account.cause, CAPTURED)
         np.add.at(capture, piece[counts], length(account.start_ns, account.end_ns)[counts])
     return starved, capture
+
+
+# With at most this many waiting launches, the queue may soon be empty.
+SHALLOW = 3
+
+
+class Depth(msgspec.Struct, frozen=True):
+    """Queue depth statistics of one device, for the given time ranges."""
+
+    device: int
+    mean: float
+    p95: int
+    starved: float
+    """Share of the time during which the queue is empty.
+
+    ``shallow`` is the share during which the depth is 1 to 3. ``blocked`` is the share during which the depth is
+    1,000 or more.
+    """
+    shallow: float
+    blocked: float
+
+
+def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
+    """Returns queue depth statistics for each device that has recorded launches."""
+    every, chosen = launch_table(trace), windows
+    device = trace.device[every.row]
+    found = []
+    for each in np.unique(device).tolist():
+        # The number of waiting launches of unrecorded work is unknown.
+        windows = subtract(chosen, unrecorded_work(trace, each))
+        length = measure(windows)
+        if not length:
+            continue
+        mine = device == each
+        curve = sum_of_intervals(trace.start_ns[every.call[mine]], trace.start_ns[every.row[mine]])
+        time = distinct_values(curve.time_ns, windows.start, windows.end)
+        value = np.append(curve.value, curve.before)[np.searchsorted(curve.time_ns, time, side="right") - 1]
+        weight = np.where(contains(windows, time), np.diff(time, append=time[-1:]), 0)
+        depth = value.astype(np.int64)
+        order = np.argsort(depth, kind="stable")
+        reached = np.cumsum(weight[order])
+        found.append(
+            Depth(
+                device=each,
+                mean=int((depth * weight).sum()) / length,
+                p95=int(depth[order][np.searchsorted(reached, -(-95 * length // 100))]),
+                starved=int(weight[depth == 0].sum()) / length,
+                shallow=int(weight[(depth > 0) & (depth <= SHALLOW)].sum()) / length,
+                blocked=int(weight[depth >= QUEUE_FULL].sum()) / length,
+            )
+        )
+    return found
