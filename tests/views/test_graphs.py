@@ -118,6 +118,8 @@ def test_a_wrong_capture_says_how_much_of_it_matches(wrong: str) -> None:
     found = part(table, "graphs")
     (row,) = rows(table, "graphs")
     assert row["graph_agreement"].startswith(f"{told['node']} of ") and row["graph_tied_ratio"] == 0
+    (note,) = found.payloads["graph_notes"].notices
+    assert note.text == f"1 graph matches no capture: at most {row['graph_agreement']} match."
     assert found.facts["graphs.by_graph_ns"] == truth["replayed"]["device_ns"]
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.graphs.attribution import way_slices
-from tb_plugin.analysis.graphs.origins import Way
+from tb_plugin.analysis.graphs.origins import Way, origins_of
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
@@ -103,6 +104,12 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
             "missing from this trace."
         )
         found.append(Notice("graphs.capture_missing", "low", text, trace.recorder.todo("capture_missing")))
+    agreements, shown = origins_of(trace).agreements, set(account.graph.tolist())
+    unused = [each for graph, each in agreements.items() if graph in shown and not each.is_used]
+    if unused:
+        best = max(unused, key=lambda each: each.agreeing / each.nodes)
+        number = count_with_noun(len(unused), "graph matches", "graphs match")
+        found.append(Notice("graphs.capture_unlike", "info", f"{number} no capture: at most {best} match.", ""))
     unlike = int((account.work.node == MISSING).sum())
     if unlike:
         text = (
