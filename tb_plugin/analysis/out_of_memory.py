@@ -87,7 +87,7 @@ def failures_of(trace: TraceTable) -> Failures:
     is_host = kind == HOST_TYPE
     if not len(row):
         return Failures(row, requested, allocated, reserved, (), is_host)
-    from tb_plugin.analysis.device_memory.records import devices_of, name_in
+    from tb_plugin.analysis.memory.trace_devices import devices_of, name_in
 
     device = tuple(
         "" if each == MISSING else name_in(trace, each, MISSING if each == HOST_TYPE else at)

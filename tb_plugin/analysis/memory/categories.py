@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
 from tb_plugin.lib.groupby import group
@@ -39,10 +39,10 @@ def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, 
     if not codes.any_pass:
         return {}
     blocks, total = device.blocks, device.level(at)
-    sizes = _sizes(codes.of, blocks.bytes, blocks.live_at(at))
+    sizes = _sizes(codes.of, blocks.size, blocks.live_at(at))
     # Older blocks with a recorded release, if the recorded total covers them.
     known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
-    older = _sizes(codes.of, blocks.bytes, known)
+    older = _sizes(codes.of, blocks.size, known)
     if older.sum() <= total - sizes.sum():
         sizes += older
     parts = [
@@ -122,7 +122,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     same_call = at(call, blocks.allocation, -1) == at(call, blocks.release, -2)
     same_pass = begin_pass == end_pass
     return Lives(
-        bytes=blocks.bytes,
+        bytes=blocks.size,
         begin=begin,
         end=end,
         begin_pass=begin_pass,

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level, with_ancestors
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins
 from tb_plugin.analysis.memory.owners import Owners
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.range_patterns import MODULE
 from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind

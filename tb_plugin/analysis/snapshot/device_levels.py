@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.allocator import device_name
 from tb_plugin.analysis.base import Params, int_param
+from tb_plugin.analysis.memory.blocks import Blocks, blocks_of_snapshot
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Blocks, Snapshot
+from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Snapshot
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -41,6 +42,11 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
     @property
     def time_ns(self) -> Int64:
         return self.snapshot.events.time_ns[self.events]
+
+    @property
+    def table(self) -> Blocks:
+        """Returns the device's blocks."""
+        return blocks_of_snapshot(self.snapshot, self.blocks)
 
     def block(self, column: str) -> npt.NDArray[np.int64]:
         """Returns one column of the table of the device's blocks."""
@@ -193,7 +199,3 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
 def ooms_of(device: DeviceLevels) -> Int64:
     """Returns the numbers of the out-of-memory events."""
     return np.flatnonzero(device.action == Action.OOM)
-
-
-def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
-    return tuple(getattr(blocks, name)[rows] for name in names)

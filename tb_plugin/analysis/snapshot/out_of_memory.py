@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, ooms_of
-from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
-from tb_plugin.analysis.snapshot.free_memory import SMALL_BLOCK
-from tb_plugin.analysis.snapshot.labels import stack_words
-from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS, RAN_OUT
 from tb_plugin.analysis.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
+# Larger blocks are in large segments.
+SMALL_BLOCK = 1 << 20
 # Only the last ones are listed, because a program that retries may have any number.
 MOST_OOMS = 20
 
@@ -123,6 +122,22 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     if line is not None:
         figures.append(METRICS.figure("asking_line", line))
     return text, [METRICS.figure("event_number", one.event), *figures]
+
+
+def largest_line(device: DeviceLevels, event: int) -> tuple[str | None, int, int]:
+    """Returns the line of code with the most allocated bytes, its bytes, and the bytes without a known line.
+
+    If no line is known, returns None and the bytes without a line.
+    """
+    rows = device.allocated(event)
+    groups = group(device.block("stack")[rows])
+    lines = texts_of(stack_words(device.snapshot).line, device.block("stack")[rows][groups.first]).to_pylist()
+    sums: dict[str | None, int] = defaultdict(int)
+    for line, size in zip(lines, groups.sum(device.block("size")[rows]).tolist(), strict=True):
+        sums[line] += size
+    unknown = sums.pop(None, 0)
+    line = max(sums, key=lambda each: sums[each], default=None)
+    return line, unknown if line is None else sums[line], unknown
 
 
 def figures_of(one: RunningOut) -> list[Figure]:

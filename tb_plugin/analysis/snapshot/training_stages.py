@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.memory_categories import Lives, When
 from tb_plugin.analysis.range_patterns import OPTIMIZER
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.analysis.snapshot.labels import stack_words
+from tb_plugin.analysis.snapshot.steps import marks_of
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot, Stacks

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.model.snapshot.lifetimes import Final, Lives, lives_of
+from tb_plugin.model.snapshot.block_lives import Final, Lives, lives_in_snapshot
 from tb_plugin.model.snapshot.reserved import Ranges, fixed_ranges, mapped_ranges
 from tb_plugin.model.snapshot.table import (
     HOST,
@@ -141,7 +141,7 @@ def _device(
     # Blocks without an address cannot be matched with events. Without a history, keep them anyway.
     used = used[(blocks.address[used] != MISSING) | (len(mine.action) == 0)]
     final = Final(used, blocks.address[used], blocks.state[used]) if len(segments) else None
-    lives = lives_of(mine.action, mine.address, final)
+    lives = lives_in_snapshot(mine.action, mine.address, final)
     ranges, odd = _ranges(mine, _taken(raw.segments, segments))
     oddities = Oddities(lives.unmatched_releases, lives.unreleased_reuse, lives.lost, odd)
     return _blocks(raw, mine, device, lives), _segments(raw, mine, device, ranges, segments), oddities

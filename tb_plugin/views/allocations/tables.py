@@ -11,9 +11,9 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.blocks import block_table
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
-from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.steps import HistorySteps
 from tb_plugin.lib.groupby import group
 from tb_plugin.payloads import Sort
 

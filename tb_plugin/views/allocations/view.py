@@ -15,7 +15,7 @@ from tb_plugin.analysis.base import (
 from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of, span_of
-from tb_plugin.analysis.snapshot.history_steps import marks_of
+from tb_plugin.analysis.snapshot.steps import marks_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View

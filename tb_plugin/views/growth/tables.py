@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.memory.growth import change_of, live_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
 from tb_plugin.analysis.snapshot.labels import address_texts, changes_of, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.analysis.snapshot.steps import Steps
+from tb_plugin.analysis.snapshot.steps import Steps, growth_of_device
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 
@@ -25,9 +25,9 @@ MOST_BLOCKS = 100_000
 
 def growth_frame(device: DeviceLevels) -> Frame:
     """Returns the bytes that each stack retains per step. Stacks are sorted by bytes times confidence."""
-    growth = growth_of(device)
+    growth = growth_of_device(device)
     rows = growth.ranked()
-    words, stack = stack_words(device.snapshot), growth.stack[rows]
+    words, stack = stack_words(device.snapshot), growth.owner[rows]
     step_bytes, confidence = growth.step_bytes[rows], growth.confidence[rows]
     table = pa.table(
         {
@@ -72,10 +72,10 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
     The largest change comes first.
     """
-    change = change_of(device, first, second)
+    change = change_of(device.table, first, second)
     delta = change.second_bytes - change.first_bytes
-    rows = np.lexsort((change.stack, -np.abs(delta)))
-    words, stack = stack_words(device.snapshot), change.stack[rows]
+    rows = np.lexsort((change.owner, -np.abs(delta)))
+    words, stack = stack_words(device.snapshot), change.owner[rows]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
@@ -149,14 +149,13 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
     """Returns the memory allocated at the start of each step and at the end of the last step."""
-    live = live_of(device, steps, None) if len(steps) else None
-    none = np.empty(0, np.int64)
+    size, blocks = live_of(device.table, steps.moments)
     table = pa.table(
         {
             "snapshot_step": pa.array(labels, pa.string()),
             "event_number": pa.array(steps.moments),
-            "live_bytes_at_step": pa.array(none if live is None else live.bytes),
-            "held_blocks": pa.array(none if live is None else live.blocks),
+            "live_bytes_at_step": pa.array(size),
+            "held_blocks": pa.array(blocks),
         }
     )
     return Frame(

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, Origins
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
@@ -103,16 +103,16 @@ def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
     blocks, pooled = device.blocks, trace.reported_memory.pooled_ns
     has_allocation = blocks.allocation != MISSING
     return _Numbers(
-        device=np.full(len(blocks.bytes), place),
-        number=np.arange(len(blocks.bytes)),
+        device=np.full(len(blocks.size), place),
+        number=np.arange(len(blocks.size)),
         event=_take(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
         begin=_take(device.time_ns, blocks.allocation),
         end=_take(device.time_ns, blocks.release),
-        bytes=blocks.bytes,
-        paired=blocks.paired.astype(np.int64),
+        bytes=blocks.size,
+        paired=blocks.is_certain.astype(np.int64),
         pooled=_take(pooled, _take(device.record, blocks.release))
         if len(pooled)
-        else np.full(len(blocks.bytes), MISSING),
+        else np.full(len(blocks.size), MISSING),
     )
 
 

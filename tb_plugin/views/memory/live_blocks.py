@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
@@ -42,7 +42,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     name, outer, module = (of(trace, event) for of in (owners.names, owners.outermost, owners.modules))
     frame, phase = scene.origins.frame.of[event], scene.origins.phase.of[event]
     groups = group(name, outer, module, frame, phase)
-    size = groups.sum(blocks.bytes[alive])
+    size = groups.sum(blocks.size[alive])
     first = groups.first
     table = pa.table(
         {
@@ -58,7 +58,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     )
     rest = total - int(size.sum())
     if rest:
-        older = blocks.bytes[blocks.live(at) & (blocks.allocation == MISSING)]
+        older = blocks.size[blocks.live(at) & (blocks.allocation == MISSING)]
         # Their number is known only if all of them are released in the trace.
         known = len(older) if int(older.sum()) == rest else None
         whose = BEFORE if rest > 0 else LOST

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.lib.intervals import subtract, union
 
 Int64 = npt.NDArray[np.int64]

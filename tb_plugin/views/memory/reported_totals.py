@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.base import Frame, Number, Params, int_param
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -99,7 +99,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
                 figures=[*figures, METRICS.figure("device", device.name)],
             )
         )
-    older = blocks.bytes[blocks.allocation == MISSING]
+    older = blocks.size[blocks.allocation == MISSING]
     if len(older):
         notices.append(
             Notice(

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.driver_calls import usual_calls
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import step_at
 from tb_plugin.analysis.memory.tables import Scene, hidden_of
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Number
-from tb_plugin.analysis.device_memory.peaks import Peak, reserved_peak_of
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.reserved import room_of
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.donuts import SLICES
 from tb_plugin.analysis.driver_calls import DriverCalls
 from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.reserved import room_of
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, module_names
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
+from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
@@ -47,9 +47,9 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
     """Returns the number of allocations in the window, and the total bytes of allocations that were never released."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
-    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
+    kept = (blocks.allocation != MISSING) & (blocks.freed == NEVER) & blocks.is_certain
     kept[kept] = inside[blocks.allocation[kept]]
-    return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
+    return int((inside & (device.bytes > 0)).sum()), int(blocks.size[kept].sum())
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:

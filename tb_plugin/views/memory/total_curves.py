@@ -12,10 +12,10 @@ from msgspec import structs
 
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.base import Frame, Number
-from tb_plugin.analysis.device_memory.records import name_in
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import hidden_of
+from tb_plugin.analysis.memory.trace_devices import name_in
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, AllocatorTotals

@@ -18,15 +18,14 @@ from tb_plugin.analysis.base import (
     answer_view,
     int_param,
 )
-from tb_plugin.analysis.device_memory.peaks import Peak, peak_of
-from tb_plugin.analysis.device_memory.records import Device, allocators_of
-from tb_plugin.analysis.device_memory.window import MemoryRange, window_of
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.memory.categories import category_bar
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins, origins_of
 from tb_plugin.analysis.memory.owners import Owners, owners_of
 from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
+from tb_plugin.analysis.memory.trace_devices import Device, allocators_of
+from tb_plugin.analysis.memory.window import MemoryRange, Peak, peak_of, window_of
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
+from tb_plugin.analysis.memory.trace_devices import devices_of
 from tb_plugin.analysis.replicas import states_frame
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table, View
@@ -52,6 +53,7 @@ def _frame(trace: TraceTable) -> Frame:
         return states_frame(none, none, none, none)
     blocks = device.blocks
     # Blocks with contradicting events may have been released.
-    is_certain = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
-    end = np.where(blocks.end == MISSING, len(device.record), blocks.end)
-    return states_frame(found.of[is_certain], blocks.begin[is_certain], end[is_certain], blocks.bytes[is_certain])
+    is_certain = (blocks.allocation == MISSING) | blocks.is_certain | (blocks.freed != NEVER)
+    return states_frame(
+        found.of[is_certain], blocks.begin[is_certain], blocks.freed[is_certain], blocks.size[is_certain]
+    )

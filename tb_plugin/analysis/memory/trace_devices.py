@@ -1,4 +1,4 @@
-"""Allocator events by device. Each allocation is matched to its release."""
+"""Allocator events of a trace, by device."""
 
 from __future__ import annotations
 
@@ -6,53 +6,13 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.allocator import HOST_TYPE, PRIVATE_TYPE, device_name, levels_of
+from tb_plugin.analysis.memory.blocks import Blocks, blocks_of_trace
+from tb_plugin.lib.groupby import Int64
+from tb_plugin.model.snapshot.block_lives import has_address
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-
-class Blocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks of one device, sorted by first event.
-
-    The columns contain indices into the device's events; -1 = none.
-    """
-
-    allocation: Int64
-    release: Int64
-    bytes: Int64
-    begin: Int64
-    """Index of the event that allocated the block.
-
-    If this event is missing, index of the previous event at the same address; the block then starts later than this
-    event.
-    """
-    end: Int64
-    """Index of the event that released the block.
-
-    If this event is missing, index of the next event at the same address; the block then ends earlier than this
-    event.
-    """
-    paired: Bool
-    """Whether the events at the block's address are consistent. False if there is no address or an event is missing."""
-
-    def live(self, at: int) -> Bool:
-        """Returns whether each block is known to be allocated after event ``at`` (-1 = before the first event)."""
-        alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
-        return alive
-
-    def live_at(self, at: int) -> Bool:
-        """Returns, for each block, whether it is certainly allocated after event ``at``.
-
-        This requires that its allocation is recorded.
-        """
-        # A block without an address may have been released, so it is not listed.
-        told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
-        return told
 
 
 class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
@@ -83,7 +43,7 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def blocks(self) -> Blocks:
-        return pair(self.address, self.bytes)
+        return blocks_of_trace(self.address, self.bytes)
 
     @property
     def before(self) -> int:
@@ -157,39 +117,10 @@ def _device(trace: TraceTable, rows: Int64, kind: int, number: int, allocator: s
         allocated=levels_of(total, size),
         reserved=memory.total_reserved[rows],
         has_totals=bool((total != MISSING).any()),
-        has_addresses=bool(_has_address(address).any()),
+        has_addresses=bool(has_address(address).any()),
         address=address,
         allocator=allocator,
     )
-
-
-def _has_address(address: Int64) -> Bool:
-    known: Bool = (address != 0) & (address != MISSING)
-    return known
-
-
-def pair(address: Int64, size: Int64) -> Blocks:
-    """Matches each release to the last allocation at the same address. An unmatched event becomes a separate block."""
-    rows = np.flatnonzero(size)
-    order = rows[np.argsort(address[rows], kind="stable")]
-    known, grew = _has_address(address[order]), size[order] > 0
-    same = (address[order][1:] == address[order][:-1]) & known[1:]
-    before = np.concatenate(([MISSING], np.where(same, order[:-1], MISSING))) if len(order) else order
-    after = np.concatenate((np.where(same, order[1:], MISSING), [MISSING])) if len(order) else order
-    after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless without an address
-    released = grew & (after != MISSING) & ~after_grew
-    is_single = ~grew & ((before == MISSING) | ~before_grew)
-    first = grew | is_single  # the event that represents its block
-    allocation = np.where(grew, order, MISSING)[first]
-    release = np.where(grew, np.where(released, after, MISSING), order)[first]
-    begin = np.where(grew, order, before)[first]
-    end = np.where(grew, after, order)[first]
-    paired = (known & (released | (np.where(grew, after, before) == MISSING)))[first]
-    by_time = np.argsort(order[first], kind="stable")
-    return Blocks(
-        allocation[by_time], release[by_time], np.abs(size[order[first]])[by_time], begin[by_time], end[by_time],
-        paired[by_time],
-    )  # fmt: skip
 
 
 def memory_of(trace: TraceTable, device: Device) -> int | None:

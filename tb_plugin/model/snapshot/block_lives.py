@@ -1,4 +1,7 @@
-"""Lifetimes of memory blocks, from allocation and release events."""
+"""Lives of memory blocks, in traces and snapshots.
+
+Events have numbers, from 0. A block is allocated after event e if ``begin <= e < freed``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.integer]
 
 
 class Final(msgspec.Struct, frozen=True, eq=False):
@@ -23,18 +27,42 @@ class Final(msgspec.Struct, frozen=True, eq=False):
 
 
 class Lives(msgspec.Struct, frozen=True, eq=False):
-    """Lifetimes of a device's blocks. Start and end are event numbers (see ``snapshot.table``)."""
+    """Lives of the blocks of one device. All values are numbers of events; see ``snapshot.table`` for snapshots."""
 
-    event: Int32
-    """Number of the event that contains the details of the block; -1 = none."""
-    final: Int32
-    """Row of the block in the final state; -1 if the final state does not contain the block."""
-    begin: Int32
-    freed: Int32
-    end: Int32
-    unmatched_releases: int
-    unreleased_reuse: int
-    lost: int
+    event: Whole
+    """Event with the details of the block; -1 = none."""
+    begin: Whole
+    freed: Whole
+    end: Whole
+    final: Whole
+    """Row of the block in the final state of a snapshot; -1 if the final state does not contain the block."""
+    unmatched_releases: int = 0
+    unreleased_reuse: int = 0
+    lost: int = 0
+
+
+def lives_in_trace(address: Int64, size: Int64) -> Lives:
+    """Returns the lives of blocks, in the order of ``event``. ``size`` is negative for a release.
+
+    A release ends the block that was last allocated at its address. Any other release is a block of its own. Without
+    a recorded allocation or release, the previous or the next event at the same address bounds the life of the block.
+    """
+    rows = np.flatnonzero(size)
+    order = rows[np.argsort(address[rows], kind="stable")]
+    place, grew = address[order], size[order] > 0
+    same = (place[1:] == place[:-1]) & has_address(place[1:])
+    before = np.append(MISSING, np.where(same, order[:-1], MISSING))[: len(order)]
+    after = np.append(np.where(same, order[1:], NEVER), NEVER)[: len(order)]
+    follows_allocation = np.append(False, same & grew[:-1])[: len(order)]
+    first = np.flatnonzero(grew | ~follows_allocation)
+    first = first[np.argsort(order[first], kind="stable")]
+    begin, freed = np.where(grew, order, before)[first], np.where(grew, after, order)[first]
+    return Lives(order[first], begin, freed, freed, np.full(len(first), MISSING))
+
+
+def has_address(address: Int64) -> Bool:
+    known: Bool = (address != 0) & (address != MISSING)
+    return known
 
 
 class _Groups(msgspec.Struct, frozen=True, eq=False):
@@ -55,8 +83,8 @@ class _Groups(msgspec.Struct, frozen=True, eq=False):
     """First event of the next group at the same address; NEVER if there is none."""
 
 
-def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
-    """Returns the lifetimes of a device's blocks. ``final`` is None if the final state is unknown.
+def lives_in_snapshot(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
+    """Returns the lives of a device's blocks. ``final`` is None if the final state is unknown.
 
     The events at one address between two allocations belong to one block. If a block has several release requests
     or completed releases, the first of each is used. If no completed release is recorded, the block ends with its

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import todo_of
-from tb_plugin.analysis.device_memory.metrics import METRICS
-from tb_plugin.analysis.device_memory.peaks import reserved_peak_of
-from tb_plugin.analysis.device_memory.records import Device, memory_of
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.driver_calls import OFTEN, DriverCalls
+from tb_plugin.analysis.memory.findings import Subject
+from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.trace_devices import Device, memory_of
+from tb_plugin.analysis.memory.window import MemoryRange, reserved_peak_of
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Severity
-
-Int64 = npt.NDArray[np.int64]
 
 # Once or twice may be a warm-up or an evaluation.
 MIN_CYCLES = 3
@@ -30,78 +29,92 @@ MIN_UNUSED_SHARE = 0.5
 
 
 class Swings(msgspec.Struct, frozen=True, eq=False):
-    """Decreases and increases of reserved memory. ``first`` and ``rises`` are indices into the device's events."""
+    """Decreases and increases of reserved memory. ``first`` and ``rises`` are indices into the levels."""
 
     peak_bytes: int
     count: int
     returned_bytes: int
     first: int
-    """Event in which reserved memory decreases for the first time."""
+    """First decrease of reserved memory."""
     rises: Int64
-    """For each decrease of reserved memory, the event in which reserved memory next increases."""
+    """For each decrease of reserved memory, the next increase."""
 
 
-def swings_of(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns the decreases and increases of reserved memory, None if there are too few or if all are too small."""
+def swings_of(reserved: Int64, peak: int) -> Swings | None:
+    """Returns the decreases and increases of these levels, None if there are too few or if all are too small."""
+    change = np.diff(reserved)
+    moves = np.flatnonzero(change)
+    turns = np.flatnonzero((change[moves][:-1] < 0) & (change[moves][1:] > 0))
+    returned = int(-change[change < 0].sum())
+    if len(turns) < MIN_CYCLES or returned < MIN_CYCLE_SHARE * peak * len(turns):
+        return None
+    first = int(moves[np.flatnonzero(change[moves] < 0)[0]])
+    return Swings(peak, len(turns), returned, first, moves[turns + 1] + 1)
+
+
+def swings_on(device: Device, window: MemoryRange) -> Swings | None:
+    """Returns the decreases and increases of reserved memory, with indices of the device's events."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
     at = np.flatnonzero((device.reserved != MISSING) & window.holds(device.time_ns))
-    change = np.diff(device.reserved[at])
-    moves = np.flatnonzero(change)
-    turns = np.flatnonzero((change[moves][:-1] < 0) & (change[moves][1:] > 0))
-    returned = int(-change[change < 0].sum())
-    if len(turns) < MIN_CYCLES or returned < MIN_CYCLE_SHARE * peak.value * len(turns):
-        return None
-    first = int(at[moves[np.flatnonzero(change[moves] < 0)[0]]])
-    return Swings(peak.value, len(turns), returned, first, at[moves[turns + 1] + 1])
+    found = swings_of(device.reserved[at], peak.value)
+    return None if found is None else replace(found, first=int(at[found.first]), rises=at[found.rises])
 
 
 def swings_notice(
-    trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
+    rule: str, subject: Subject, swings: Swings, evidence: Link, severity: Severity, driver_ns: int | None = None
 ) -> Notice:
     """Returns the finding that reserved memory repeatedly decreases and increases.
 
-    ``asks`` is a sentence about the largest memory request after a decrease. ``who`` contains the numbers in this
-    sentence.
+    ``subject`` names the code with the largest memory request after a decrease. ``driver_ns`` is the time of the driver
+    calls, None if unknown.
     """
-    driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
         METRICS.figure("reserved_cycles", swings.count),
-        METRICS.figure("device", device.name),
         METRICS.figure("returned_bytes", swings.returned_bytes),
         METRICS.figure("peak_reserved_bytes", swings.peak_bytes),
-        *who,
+        *subject.all_figures,
     ]
     text = (
-        "Reserved memory of {device} drops and then rises again {reserved_cycles} times. In total, "
+        f"Reserved memory{subject.of_device} drops and then rises again {{reserved_cycles}} times. In total, "
         "{returned_bytes} are returned to the driver. The peak of reserved memory is "
         "{peak_reserved_bytes}."
     )
-    if asks:
-        text += f" {asks}"
-    if calls.usual_calls:
-        figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
+    if subject.code:
+        text += f" The largest request after reserved memory dropped comes from {subject.code}."
+    if driver_ns:
+        figures.append(METRICS.figure("driver_memory_ns", driver_ns))
         text += " The driver calls that return and reserve memory take {driver_memory_ns} of CPU time."
-    severity: Severity = "medium" if driver > OFTEN else "low"
     return Notice(
-        rule="reserved_oscillation",
-        severity=severity,
-        text=text,
-        todo=trace.recorder.todo("reserved_oscillation"),
-        figures=figures,
-        measure="reserved_cycles",
-        threshold=MIN_CYCLES,
-        evidence=Link(
-            "memory",
-            {
-                "device": device.name,
-                "start_ns": str(int(device.time_ns[swings.first])),
-                "end_ns": str(int(device.time_ns[swings.rises[-1]])),
-            },
-            "Show on the curve",
-        ),
-        references=references_of(trace.recorder, "reserved_oscillation"),
+        rule,
+        severity,
+        text,
+        subject.recorder.todo(rule),
+        figures,
+        "reserved_cycles",
+        MIN_CYCLES,
+        evidence,
+        references_of(subject.recorder, rule),
+    )
+
+
+def swings_on_notice(
+    trace: TraceTable,
+    device: Device,
+    swings: Swings,
+    calls: DriverCalls,
+    code: str = "",
+    figures: Sequence[Figure] = (),
+) -> Notice:
+    """Returns the finding about a device of a trace. ``code`` and ``figures`` are those of a ``Subject``."""
+    driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
+    start, end = (str(int(device.time_ns[event])) for event in (swings.first, swings.rises[-1]))
+    evidence = Link("memory", {"device": device.name, "start_ns": start, "end_ns": end}, "Show on the curve")
+    subject = Subject(trace.recorder, device.name, code, figures)
+    severity: Severity = "medium" if driver > OFTEN else "low"
+    return swings_notice(
+        "reserved_oscillation", subject, swings, evidence, severity, calls.usual_calls and calls.usual_ns
     )
 
 
