@@ -25,11 +25,7 @@ def device_name(kind: int, number: int) -> str:
 
 
 def levels_of(total: Int64, size: Int64) -> Int64:
-    """Returns the number of bytes that are allocated after each event.
-
-    If an event has no recorded total, its ``size`` is added to the total after the previous event. If no event has
-    a total, the result is the change since the first event.
-    """
+    """Returns the bytes allocated after each event. An event without a recorded total changes the last total by ``size``."""
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)
     if not len(known):

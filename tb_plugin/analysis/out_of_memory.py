@@ -44,13 +44,9 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     requested: Int64
     allocated: Int64
-    """Number of bytes that were allocated when the request failed.
-
-    If this number is not recorded, the allocated bytes after the device's previous allocator event are used.
-    """
+    """Bytes allocated when the request failed, if necessary those after the device's previous event."""
     reserved: Int64
     device: tuple[str, ...]
-    """Device names; "" if not recorded."""
     is_host: npt.NDArray[np.bool_]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
@@ -62,11 +58,7 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cause(self) -> str:
-        """Returns the reason why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger
-        than all allocated memory) or ``full``.
-
-        The ids of the advice end with these keys.
-        """
+        """Returns why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (too large) or ``full``."""
         requested, allocated, reserved = (int(each[0]) for each in (self.requested, self.allocated, self.reserved))
         if self.is_host[0]:
             return "cpu"
@@ -112,16 +104,12 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 
 
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
-    """Returns the failed requests in the steps with these labels.
-
-    If ``steps`` is None, returns all failed requests, including those outside of all steps.
-    """
+    """Returns the failed requests in the steps with these labels; all failed requests if ``steps`` is None."""
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
 
 
 def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
-    """Returns a sentence about the first failed request, and the numbers in this sentence."""
     row, device = int(failures.row[0]), failures.device[0]
     requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
     operator = int(trace.operator[row])
@@ -169,10 +157,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the Python line of a memory request.
-
-    If a backward operator has no Python line, returns that of its forward operator.
-    """
+    """Returns the Python line of a memory request, or of the forward operator of its backward operator."""
     lines = code_lines(trace)
     operator = int(trace.operator[row])
     forward = int(trace.forward[operator]) if operator != MISSING else MISSING
@@ -182,7 +167,6 @@ def line_of(trace: TraceTable, row: int) -> str | None:
 
 
 def marks_of(trace: TraceTable, failures: Failures) -> Series:
-    """Returns the failed requests as marks on a time axis, with their sizes."""
     values = [None if size == MISSING else size for size in failures.requested.tolist()]
     x: list[int | float | str] = trace.start_ns[failures.row].tolist()
     metric = METRICS.metric("failed_bytes")

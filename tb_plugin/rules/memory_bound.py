@@ -45,16 +45,12 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether the trace contains the share of kernel time that is spent reading memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns, for each kernel, whether it is memory-bound.
-
-    It must read memory for at least half of its time, and for at least twice as long as it computes.
-    """
+    """Returns whether each kernel reads memory for half of its time, and twice as long as it computes."""
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)

@@ -31,7 +31,6 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
     """Code that allocated the block: a stack of a snapshot, or an operator with its module and Python line."""
 
     def live(self, at: int) -> Bool:
-        """Returns whether each block is allocated after event ``at`` (-1 = before the first event)."""
         alive: Bool = (self.begin <= at) & (self.freed > at)
         return alive
 

@@ -29,10 +29,7 @@ REST = "Recorded total minus the categories above: unreleased memory from before
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns a payload with the allocated bytes by category after event ``at``.
-
-    The payload is empty if no forward pass is found, or if totals or addresses of the events are missing.
-    """
+    """Returns the allocated bytes by category after event ``at``; empty without a forward pass, totals or addresses."""
     if not (device.has_addresses and device.has_totals):
         return {}
     codes = MEMO.get(device, block_categories, lambda: block_categories(scene.trace, scene.owners, device))
@@ -77,9 +74,7 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns, for each block of a device, the training stage in which it was allocated and the training stage in
-    which it was released.
-    """
+    """Returns the training stages in which each block of a device was allocated and released."""
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))
@@ -139,11 +134,7 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Returns the start times of forward passes, and the start times of all other stages, both in ascending order.
-
-    A forward pass starts at the first module call after another stage, or at the first operator that has a backward
-    operator.
-    """
+    """Returns the starts of forward passes, at their first module call or differentiable operator, and of other stages."""
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))
     rows = rows[~backward[rows]]

@@ -34,7 +34,6 @@ class Subject(msgspec.Struct, frozen=True):
     code: str
     """Template that names the allocating code."""
     figures: Sequence[Figure]
-    """Values of ``code``."""
 
     @property
     def of_device(self) -> str:
@@ -46,7 +45,6 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def leak_figures(growth: Growth, rows: Int64) -> list[Figure]:
-    """Returns the numbers about the growth of some owners, the owner with the largest growth first."""
     largest = rows[0]
     values = {
         "step_growth_bytes": float(growth.step_bytes[rows].sum()),
@@ -60,10 +58,7 @@ def leak_figures(growth: Growth, rows: Int64) -> list[Figure]:
 
 
 def leak_notice(rule: str, subject: Subject, growth: Growth, rows: Int64, peak: int, evidence: Link) -> Notice:
-    """Returns the finding that these owners retain memory in each step.
-
-    ``subject`` names the code with the largest growth, which is the first of ``rows``.
-    """
+    """Returns the finding that these owners retain memory in each step. ``subject`` names the first owner."""
     figures = leak_figures(growth, rows)
     counted, left, blocks = int(growth.counted[rows[0]]), int(growth.left_bytes[rows].sum()), int(figures[5].value or 0)
     by = "mostly allocated by" if len(rows) > 1 else "allocated by"
@@ -91,11 +86,8 @@ def _leak_severity(share: float) -> Severity:
 
 
 class SinglePeak(msgspec.Struct, frozen=True):
-    """A memory peak that one short-lived block causes."""
-
     peak: int
     block: int
-    """Index of the block."""
     size: int
     without: int
     """Peak without this block and the other short-lived blocks of its owner."""
@@ -125,7 +117,6 @@ def single_peak_of(
 def single_peak_notice(
     rule: str, subject: Subject, found: SinglePeak, life: Figure, severity: Severity, evidence: Link
 ) -> Notice:
-    """Returns the finding that one short-lived block causes the peak. ``life`` is the lifetime of the block."""
     return Notice(
         rule,
         severity,

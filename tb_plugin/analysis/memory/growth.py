@@ -131,7 +131,6 @@ def _count(groups: Groups, flags: Bool) -> Int64:
 
 
 def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
-    """Returns, for each owner, the number of steps that retain blocks, and the confidence."""
     rows = np.flatnonzero(kept)
     pairs = group(groups.of[rows], step[rows])
     of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
@@ -156,7 +155,6 @@ class Rise(msgspec.Struct, frozen=True):
     first_bytes: int
     last_bytes: int
     steps: int
-    """Number of steps from the first peak to the last peak."""
     rising: float
     """Share of the steps whose peak is higher than the peak of the previous step."""
 
@@ -185,7 +183,6 @@ def rise_of(allocated: Int64, moments: Int64) -> Rise | None:
 
 
 def live_of(blocks: Blocks, moments: Int64) -> tuple[Int64, Int64]:
-    """Returns the allocated bytes and the number of blocks at each moment."""
     comes, goes = np.searchsorted(moments, blocks.begin), np.searchsorted(moments, blocks.freed)
     change = np.zeros((2, len(moments) + 1), np.int64)
     for at, sign in ((comes, 1), (goes, -1)):
@@ -208,7 +205,6 @@ class Change(msgspec.Struct, frozen=True, eq=False):
 
 
 def change_of(blocks: Blocks, first: int, second: int) -> Change:
-    """Returns the allocated memory of each owner after event ``first`` and after event ``second``."""
     one, other = blocks.live(first), blocks.live(second)
     rows = np.flatnonzero(one | other)
     one, other, size, owner = one[rows], other[rows], blocks.size[rows], blocks.owner[rows]

@@ -35,15 +35,12 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_recorded(self) -> bool:
-        """Returns whether any event has an origin of this kind."""
         return bool((self.of != MISSING).any())
 
     def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts of these events, null if an event has no origin."""
         return self.texts_of(self.of[events])
 
     def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts at these indices, null for -1."""
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
@@ -84,10 +81,7 @@ def step_at(trace: TraceTable, time: Int64) -> Int32:
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Returns, for each event, the Python line of the innermost operator or Python call.
-
-    If a backward operator has no Python line, that of its forward operator is used.
-    """
+    """Returns the Python line of the innermost operator or call. A backward operator has that of its forward operator."""
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
     place = innermost_at(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)

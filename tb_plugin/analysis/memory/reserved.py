@@ -35,9 +35,7 @@ class Swings(msgspec.Struct, frozen=True, eq=False):
     count: int
     returned_bytes: int
     first: int
-    """First decrease of reserved memory."""
     rises: Int64
-    """For each decrease of reserved memory, the next increase."""
 
 
 def swings_of(reserved: Int64, peak: int) -> Swings | None:
@@ -53,7 +51,6 @@ def swings_of(reserved: Int64, peak: int) -> Swings | None:
 
 
 def swings_on(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns the decreases and increases of reserved memory, with indices of the device's events."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
@@ -65,11 +62,7 @@ def swings_on(device: Device, window: MemoryRange) -> Swings | None:
 def swings_notice(
     rule: str, subject: Subject, swings: Swings, evidence: Link, severity: Severity, driver_ns: int | None = None
 ) -> Notice:
-    """Returns the finding that reserved memory repeatedly decreases and increases.
-
-    ``subject`` names the code with the largest memory request after a decrease. ``driver_ns`` is the time of the driver
-    calls, None if unknown.
-    """
+    """Returns the finding about these swings. ``driver_ns`` is the time of the driver calls, None if unknown."""
     figures = [
         METRICS.figure("reserved_cycles", swings.count),
         METRICS.figure("returned_bytes", swings.returned_bytes),
@@ -119,10 +112,7 @@ def swings_on_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory size, and the number of bytes that were never reserved; None if unknown.
-
-    Only PyTorch's allocator is supported, because other allocators share the device with PyTorch's allocator.
-    """
+    """Returns the memory size of a device of PyTorch's allocator and its never reserved bytes; None if unknown."""
     if device.allocator:
         return None
     memory, peak = memory_of(trace, device), reserved_peak_of(device, window)
@@ -132,7 +122,6 @@ def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int
 
 
 def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
-    """Returns the finding that a large part of the device memory was never reserved; None if this part is small."""
     found = room_of(trace, device, window)
     if found is None or found[1] < MIN_UNUSED_SHARE * found[0]:
         return None

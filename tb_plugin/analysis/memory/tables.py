@@ -39,8 +39,6 @@ SUMS = (
 
 
 class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Data that all memory tables use."""
-
     trace: TraceTable
     owners: Owners
     origins: Origins
@@ -48,10 +46,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and operator.
-
-    For each device, all events outside of operators are in one row.
-    """
+    """Returns one row per device and operator. All events outside of operators are in one row."""
     trace = scene.trace
     # Threads without allocations count too: the number of calls equals that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
@@ -76,10 +71,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and top-level operator.
-
-    Each allocation is included in exactly one row.
-    """
+    """Returns one row per device and top-level operator. Each allocation is included in exactly one row."""
     trace = scene.trace
     alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
     began = alone[scene.window.holds(trace.start_ns[alone])]
@@ -119,10 +111,7 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns the device column if there is only one device, because the tables then hide it.
-
-    Otherwise, returns no columns.
-    """
+    """Returns the columns that tables about these devices hide: the device, if there is only one."""
     return ("device",) if len(devices) == 1 else ()
 
 
@@ -164,10 +153,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
-    """Returns the names of the operators that allocated the blocks.
-
-    If ``known`` is False, the block was allocated before the trace.
-    """
+    """Returns the names of the allocating operators. ``known`` is False for blocks from before the trace."""
     names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))

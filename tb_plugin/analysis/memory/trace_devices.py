@@ -16,10 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Allocator events of one device, sorted by time.
-
-    ``record`` contains the index of each event in ``trace.memory``.
-    """
+    """Allocator events of one device, sorted by time. ``record`` contains their indices in ``trace.memory``."""
 
     name: str
     is_host: bool
@@ -29,10 +26,7 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     time_ns: Int64
     bytes: Int64
     allocated: Int64
-    """Number of bytes that are allocated after each event.
-
-    If totals are not recorded, the change since the first event.
-    """
+    """Bytes allocated after each event; without recorded totals, the change since the first event."""
     reserved: Int64
     """Number of bytes that are reserved after each event (-1 = not recorded)."""
     has_totals: bool
@@ -47,11 +41,9 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @property
     def before(self) -> int:
-        """Returns the number of bytes that were allocated before the first event."""
         return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
 
     def at(self, time_ns: int) -> int:
-        """Returns the index of the last event at or before a time (-1 = none)."""
         return int(self.each_at(np.array([time_ns]))[0])
 
     def each_at(self, times_ns: Int64) -> Int64:
@@ -64,12 +56,7 @@ class Device(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the name that the trace gives a device. If the trace has none, returns the name in the format of
-    ``torch.device``.
-
-    ``kind`` is PyTorch's number of the device type. For a device of the private-use type, the vendor's name is used
-    (``npu:0``).
-    """
+    """Returns the name that the trace gives a device, else its vendor's name (``npu:0``) or that of ``torch.device``."""
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
     own = [device.id for device in meant if device.has_name]
     vendors = {device.vendor for device in meant if device.vendor and kind == PRIVATE_TYPE}
@@ -77,19 +64,12 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 
 
 def devices_of(trace: TraceTable) -> list[Device]:
-    """Returns the devices that use PyTorch's allocator.
-
-    Accelerators come first, sorted by type and number. The host is last.
-    """
+    """Returns the devices that use PyTorch's allocator: accelerators by type and number, then the host."""
     return [device for device in allocators_of(trace) if not device.allocator]
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns one entry for each pair of device and allocator.
-
-    Entries for PyTorch's allocator come first: accelerators by type and number, then the host. Entries for other
-    allocators follow, sorted by name.
-    """
+    """Returns each pair of device and allocator. Those of PyTorch's allocator come first, as in ``devices_of``."""
     memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
     kind = memory.device_type.astype(np.int64)

@@ -26,7 +26,6 @@ class MemoryRange(msgspec.Struct, frozen=True, eq=False):
     """Whether events after the time window are loaded too. False for a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
-        """Returns, for each time, whether it is in one of the ``parts``."""
         return contains(self.parts, times)
 
     @property
@@ -62,13 +61,11 @@ class Peak(msgspec.Struct, frozen=True):
     time_ns: int
     value: int
     from_before: bool
-    """Whether memory use is already at the peak level at the start of the window or at the start of one of its
-    steps.
-    """
+    """Whether memory is already at the peak level at the start of the window or of one of its steps."""
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the peak of allocated memory. If several peaks are equally high, returns the earliest peak."""
+    """Returns the earliest peak of allocated memory."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
@@ -83,19 +80,13 @@ def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
-    """Returns the peak of reserved memory, None if reserved memory is not recorded.
-
-    If several peaks are equally high, returns the earliest peak.
-    """
+    """Returns the earliest peak of reserved memory, None if reserved memory is not recorded."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
 def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
-    """Returns the peak of ``values``, which contains one entry per event.
-
-    The last entry is for the time before the first event.
-    """
+    """Returns the earliest peak of ``values``: one entry per event, and one for the time before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
     # If a part starts at the peak level, report the event before it, because that event has an operator.

@@ -17,10 +17,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
-    """Returns a table of these blocks, in the order of ``rows``.
-
-    ``end_event`` and ``end_ns`` refer to the first release event of each block.
-    """
+    """Returns a table of these blocks. ``end_event`` and ``end_ns`` refer to the first release event of each block."""
     snapshot = device.snapshot
     words, stack = stack_words(snapshot), device.block("stack")[rows]
     begin, freed, requested = (device.block(name)[rows] for name in ("begin", "freed", "requested"))
@@ -54,7 +51,6 @@ def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
 
 
 def event_table(device: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns a table of a device's events from ``first`` to ``last``, both included."""
     snapshot, events = device.snapshot, device.snapshot.events
     stop = device.count if last is None else min(last + 1, device.count)
     rows = slice(device.events.start + first, device.events.start + stop)

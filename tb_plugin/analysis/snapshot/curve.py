@@ -18,11 +18,7 @@ WIDTH = 800
 
 
 def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
-    """Returns the allocated, active, reserved and unused reserved bytes after each event in ``span``. The x axis is
-    the event number, or the time if ``by_time`` is set.
-
-    The points are reduced to ``width`` columns, as in ``detail``.
-    """
+    """Returns the memory levels after each event in ``span``, over event numbers or times, at screen resolution."""
     first, last = span
     events = np.arange(first, last + 1)
     place = np.append(device.time_ns[:1], device.time_ns)[events + 1] if by_time else events

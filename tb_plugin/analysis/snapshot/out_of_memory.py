@@ -36,29 +36,24 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def pool_free(self) -> int:
-        """Returns the number of unused bytes in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the size of the largest gap in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
     @property
     def cache_free(self) -> int:
-        """Returns the number of unused bytes in the entire cache."""
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
     def fits_if_contiguous(self) -> bool:
-        """Returns whether the request would fit if memory were not fragmented."""
         return self.requested <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
-        """Returns the reason why the request failed, as a key of ``_CAUSES``."""
         if self.pool_gap >= self.requested:
             return "gap"
         if self.fits_if_contiguous:
@@ -69,9 +64,6 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
-    """Returns the state of the memory when a request failed, including the blocks that prevent the request from
-    fitting.
-    """
     events, at = device.snapshot.events, device.events.start + event
     moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
@@ -83,13 +75,11 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Returns, for each entry of ``values``, whether it equals ``value``. Unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
 
 def last_ooms(device: DeviceLevels) -> list[RunningOut]:
-    """Returns the last ``MOST_OOMS`` failed requests, sorted by time."""
     return [ran_out(device, event) for event in ooms_of(device)[-MOST_OOMS:].tolist()]
 
 
@@ -103,7 +93,6 @@ _CAUSES = {
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
-    """Returns a sentence about a failed request, and the numbers in this sentence."""
     figures = figures_of(one)
     line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
@@ -125,10 +114,7 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
 
 
 def largest_line(device: DeviceLevels, event: int) -> tuple[str | None, int, int]:
-    """Returns the line of code with the most allocated bytes, its bytes, and the bytes without a known line.
-
-    If no line is known, returns None and the bytes without a line.
-    """
+    """Returns the line with the most allocated bytes, its bytes, and the bytes without a known line."""
     rows = device.allocated(event)
     groups = group(device.block("stack")[rows])
     lines = texts_of(stack_words(device.snapshot).line, device.block("stack")[rows][groups.first]).to_pylist()
@@ -141,7 +127,6 @@ def largest_line(device: DeviceLevels, event: int) -> tuple[str | None, int, int
 
 
 def figures_of(one: RunningOut) -> list[Figure]:
-    """Returns the numbers that describe a failed request."""
     runs = one.obstacles
     found = len(runs.row) > 0
     values = {
@@ -158,7 +143,6 @@ def figures_of(one: RunningOut) -> list[Figure]:
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns a mask of the blocks that would have to be released for a failed request to fit."""
     found = np.zeros(len(moment.block), np.bool_)
     if one is not None and len(one.obstacles.row):
         first = int(one.obstacles.first[0])

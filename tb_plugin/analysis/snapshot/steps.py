@@ -36,10 +36,7 @@ def steps_of(device: DeviceLevels) -> Steps:
 
 @cached_by_argument
 def _steps(snapshot: Snapshot, place: int) -> Steps:
-    """Returns steps, each of which lasts from the start of one annotation to the start of the next.
-
-    The last step lasts until the end of its annotation. If that end is not recorded, the last step is omitted.
-    """
+    """Returns steps from the start of one annotation to the next. The last step needs a recorded end."""
     marks = marks_of(devices_of(snapshot)[place])
     # Events at the start of a step belong to it.
     moments = (marks.first - 1).tolist()
@@ -56,7 +53,6 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
 
 
 def growth_of_device(device: DeviceLevels) -> Growth:
-    """Returns the memory that each stack retains from step to step."""
     return _growth(device.snapshot, device.place) if device.count else growth_of(device.table, np.empty(0, np.int64))
 
 
@@ -67,7 +63,6 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
 
 
 def rise_figures(rise: Rise) -> list[Figure]:
-    """Returns the numbers about the increase of the memory peaks."""
     values = {
         "peak_growth_bytes": (rise.last_bytes - rise.first_bytes) / rise.steps,
         "first_peak_bytes": rise.first_bytes,
@@ -85,26 +80,18 @@ class HistorySteps(msgspec.Struct, frozen=True, eq=False):
     begin_ns: Int64
     end_ns: Int64
     first: Int64
-    """First event of each step."""
     end: Int64
     """For each step, the number of the event that follows its last event."""
     is_ended: Bool
-    """Whether the end of the step is recorded.
-
-    If not, the step lasts until the next step starts or until the last event.
-    """
+    """Whether the end of the step is recorded. If not, the step lasts until the next step or the last event."""
 
     def at(self, event: int) -> str | None:
-        """Returns the label of the step that contains an event, None if no step contains it."""
         found = np.flatnonzero((self.first <= event) & (event < self.end))
         return self.label[found[-1]] if len(found) else None
 
 
 def marks_of(device: DeviceLevels) -> HistorySteps:
-    """Returns the steps that are annotated on the device, or on any device if none are annotated on it.
-
-    Returns no steps if the events have no times.
-    """
+    """Returns the steps annotated on the device, else on any device. Returns no steps if the events have no times."""
     return _marks(device.snapshot, device.place)
 
 

@@ -35,8 +35,6 @@ _EMPTY = "export_memory_timeline was called for a device without allocations. Pa
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
-
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
@@ -135,7 +133,6 @@ class _Rows:
         self._sum = 0.0
 
     def extend_to(self, time: Int64) -> None:
-        """Extends the recording to the latest of these times."""
         self._end_ns = max(self._end_ns, int(time.max(initial=0)))
 
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:

@@ -66,10 +66,7 @@ def has_address(address: Int64) -> Bool:
 
 
 class _Groups(msgspec.Struct, frozen=True, eq=False):
-    """Groups of consecutive events at the same address. Each allocation starts a new group.
-
-    All columns except ``what`` have one row per group.
-    """
+    """Consecutive events at the same address, from one allocation to the next. One row per group, except ``what``."""
 
     what: npt.NDArray[np.int8]
     """Action of each event, sorted by address and event number."""
@@ -169,11 +166,7 @@ def _take(values: Int32, at: Int32) -> Int32:
 
 
 def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
-    """Returns the allocation and release events of the blocks that only the final state contains.
-
-    Such a block was allocated before the history, or directly after the end of the last recorded block at its
-    address.
-    """
+    """Returns the events of blocks that only the final state contains: older ones, or after the last at their address."""
     begin = np.full(len(extra), MISSING, np.int32)
     if final is None or not len(extra):
         return begin, begin

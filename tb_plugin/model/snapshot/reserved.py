@@ -15,10 +15,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Ranges(msgspec.Struct, frozen=True, eq=False):
-    """Reserved address ranges over time.
-
-    ``event`` and ``final`` are the rows that contain the details of each range; -1 = none.
-    """
+    """Reserved address ranges over time. ``event`` and ``final`` are the rows with their details; -1 = none."""
 
     address: Int64
     size: Int64
@@ -78,10 +75,7 @@ def fixed_ranges(
 def mapped_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the mapped ranges of expandable segments, and the number of inconsistent events.
-
-    The ranges are computed backwards: the effect of each event is undone, starting from the final state.
-    """
+    """Returns the ranges of expandable segments and the number of odd events, by undoing events from the final state."""
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
         held.add(at, at + length, (NEVER, i))
@@ -137,7 +131,6 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range of addresses. Returns the removed ranges and their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

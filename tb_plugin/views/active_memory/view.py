@@ -81,10 +81,7 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns the parameter ``detail``, or None if all blocks are requested.
-
-    A tile contains blocks of at least ``peak / 2**detail`` bytes. Raises BadRequest for an invalid value.
-    """
+    """Returns the parameter ``detail`` (see ``tile_of``). Raises BadRequest for an invalid value."""
     if params.get("detail") == "all":
         return None
     requested = int_param(params, "detail")

@@ -44,7 +44,6 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that may have allocated the block. Raises BadRequest for an invalid parameter."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
@@ -66,10 +65,7 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 
 
 def _address(params: Params) -> int | None:
-    """Returns the requested address, given in decimal or hexadecimal (``0x7f20``).
-
-    Raises BadRequest for invalid text.
-    """
+    """Returns the address in decimal or hexadecimal text (``0x7f20``). Raises BadRequest for other text."""
     text = params.get("address")
     if not text:
         return None
@@ -79,10 +75,7 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the indices of the allocation events that may have allocated the block at this address.
-
-    Allocators round sizes up, so the event may be larger than ``size``.
-    """
+    """Returns the allocation events of at least ``size`` bytes that may have allocated the block at this address."""
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
@@ -94,7 +87,6 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:
-    """Returns the distance of each time from the microsecond that starts at ``at``, in nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 

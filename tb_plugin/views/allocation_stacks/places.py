@@ -69,10 +69,7 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 def places_of_stacks(
     snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
 ) -> Places:
-    """Returns the merged stacks of blocks, below a root node named ``root``.
-
-    Raises BadRequest for an unknown ``by``.
-    """
+    """Returns the merged stacks of blocks, below a root node. Raises BadRequest for an unknown ``by``."""
     if by not in BY:
         raise BadRequest(f"by cannot be {by[:40]}.", "by", f"Choose one of {', '.join(BY)}.")
     groups = group(stack)
@@ -102,7 +99,6 @@ def places_of_stacks(
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns the frame labels of all stacks, outermost frame first, and the number of frames of each stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

@@ -89,7 +89,6 @@ SINGLE_PEAK = Check(
 
 
 def advice_of(*devices: DeviceLevels) -> Notices:
-    """Returns the findings about the devices, sorted by severity, device and rule."""
     found = []
     for device in devices:
         rules = (_ran_out, _leaks, fragmentation, _rising_peaks, _reserved_swings, _single_peak)

@@ -67,7 +67,6 @@ CHECK = Check(
 
 
 def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if a large part of the reserved memory was never in use."""
     levels = levels_of(device)
     event = levels.most_reserved()
     reserved = int(levels.reserved[event + 1])
@@ -133,7 +132,6 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
 
 
 def _varying_ratio(device: DeviceLevels) -> float:
-    """Returns the share of bytes in blocks whose size does not occur in each step after the first."""
     moments = steps_of(device).moments[WARM_UP:]
     blocks = device.table
     step = moments_to_steps(moments, blocks.begin)
@@ -142,11 +140,7 @@ def _varying_ratio(device: DeviceLevels) -> float:
 
 
 def _pinning(moment: Moment, free: Int64) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end of the history, and the free
-    bytes that the blocks of all stacks keep reserved.
-
-    The stack is None if unknown. Free bytes in a range count for the oldest block in the range.
-    """
+    """Returns the stack whose lasting blocks keep the most free bytes reserved, and these bytes of all stacks."""
     device, row = moment.levels, moment.row
     stays = np.flatnonzero(device.block("freed")[moment.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[moment.block[stays]], row[stays]))]

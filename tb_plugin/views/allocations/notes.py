@@ -33,7 +33,6 @@ _ODDITIES = {
 
 
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns a notice with the memory peak, its time, and the line of code with the most memory at the peak."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(device)):
@@ -102,7 +101,6 @@ def _lines(device: DeviceLevels, stack: Ids) -> list[str | None]:
 
 
 def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
-    """Returns notices about missing or contradictory data in the history of a device."""
     snapshot = device.snapshot
     notices = []
     if not device.count:

@@ -27,7 +27,6 @@ MOST_STEPS = 1_000
 
 
 def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns the memory that is allocated after event ``at``, with one row per stack."""
     rows = device.allocated(at)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
     groups = group(stack)
@@ -59,7 +58,6 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were live between two events, and the blocks whose rows are in ``named``."""
     begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -85,15 +83,11 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the indices of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns the memory peak of each profiler step.
-
-    If there are more than MOST_STEPS steps, the table contains an evenly spaced sample of the steps.
-    """
+    """Returns the memory peak of each profiler step, or of an even sample of MOST_STEPS steps."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]

@@ -19,7 +19,6 @@ MUCH_UNKNOWN = 0.2
 
 
 def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
-    """Returns a notice with the largest memory categories at the peak, largest first."""
     total = int(at_peak.sum())
     order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
     sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}
@@ -43,7 +42,6 @@ def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
 
 
 def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
-    """Returns notices about missing data in the recording."""
     notices = []
     if missing := int(memory.missing.sum()):
         notices.append(

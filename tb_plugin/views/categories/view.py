@@ -77,7 +77,6 @@ class _CategoryColumns(msgspec.Struct, frozen=True):
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Returns the bytes allocated in the window per category, or None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)

@@ -24,7 +24,6 @@ MOST_BLOCKS = 100_000
 
 
 def growth_frame(device: DeviceLevels) -> Frame:
-    """Returns the bytes that each stack retains per step. Stacks are sorted by bytes times confidence."""
     growth = growth_of_device(device)
     rows = growth.ranked()
     words, stack = stack_words(device.snapshot), growth.owner[rows]
@@ -68,10 +67,6 @@ def growth_frame(device: DeviceLevels) -> Frame:
 
 
 def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns, for each stack, the change of its allocated memory between two events.
-
-    The largest change comes first.
-    """
     change = change_of(device.table, first, second)
     delta = change.second_bytes - change.first_bytes
     rows = np.lexsort((change.owner, -np.abs(delta)))
@@ -113,9 +108,6 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that exist after event ``first``, after event ``second``, or after both events, largest
-    first.
-    """
     begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)
@@ -148,7 +140,6 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
-    """Returns the memory allocated at the start of each step and at the end of the last step."""
     size, blocks = live_of(device.table, steps.moments)
     table = pa.table(
         {

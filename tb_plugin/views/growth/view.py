@@ -61,11 +61,7 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns the two events to compare, the earlier event first.
-
-    By default, these are the end of the first step and the end of the last step, or the start and end of a history
-    without steps.
-    """
+    """Returns the two events to compare: by default the ends of the first and last step, else of the history."""
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")
     if at is None:

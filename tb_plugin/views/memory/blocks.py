@@ -33,7 +33,6 @@ RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
-    """Returns all blocks of the devices, largest first. The page does not show the extra column ``paired``."""
     found = [
         _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
     ]
@@ -146,7 +145,6 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
 
 
 def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
-    """Returns the sizes with the recorded sign. The size is null if the profiler records none."""
     older = of.begin == MISSING
     if not len(trace.reported_memory.name) or not older.any():
         return pa.nulls(len(of.bytes), pa.int64())
@@ -154,10 +152,7 @@ def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
 
 
 def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:
-    """Returns whether each block was still live at the end of its allocating step.
-
-    ``step`` is the index of the allocating step. ``released_ns`` is -1 for blocks without a recorded release.
-    """
+    """Returns whether each block was live at the end of its step. ``released_ns`` is -1 without a release."""
     lasts: Bool = (released_ns == MISSING) | (released_ns >= np.append(trace.steps.host_end_ns, 0)[step])
     return lasts
 

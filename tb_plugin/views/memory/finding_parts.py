@@ -21,18 +21,15 @@ NEAR = 0.8
 
 
 def least_bytes(trace: TraceTable, device: Device) -> int:
-    """Returns the minimum number of bytes that is significant on the device."""
     return max(MIN_BYTES, int(MIN_MEMORY_SHARE * (memory_of(trace, device) or 0)))
 
 
 def severity_near(trace: TraceTable, device: Device, most: int) -> Severity:
-    """Returns medium if ``most`` bytes are close to the device's memory size, otherwise low."""
     memory = memory_of(trace, device)
     return "medium" if memory and most >= NEAR * memory else "low"
 
 
 def subject_of(scene: Scene, device: Device, event: int) -> Subject:
-    """Returns the operator, module and Python line of an allocator event. Unknown values are omitted."""
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
     texts = {
@@ -47,6 +44,5 @@ def subject_of(scene: Scene, device: Device, event: int) -> Subject:
 
 
 def filter_of(code: list[Figure]) -> str:
-    """Returns a table filter for the Python line, or for the operator if the line is unknown."""
     figure = code[-1] if code[-1].metric.key == "allocation_frame" else code[0]
     return f"{figure.metric.key}:{figure.value}"

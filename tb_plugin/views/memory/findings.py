@@ -49,7 +49,6 @@ def findings_of(
     calls: DriverCalls,
     failures: Failures,
 ) -> Notices:
-    """Returns the findings about ``devices``, most important finding first."""
     driver = driver_notice(calls, scene.trace.recorder, Link("timeline", {}, "Show in timeline"))
     found: list[Notice | None] = [notice_of(scene.trace, failures)] if len(failures.row) else []
     found += [driver if devices and not devices[0].is_host else None]
@@ -101,7 +100,6 @@ def _spike(scene: Scene, device: Device, peak: Peak) -> Notice | None:
 
 
 def _step_ns(scene: Scene) -> float:
-    """Returns the mean step time in nanoseconds, or the length of a recording without steps."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded or not len(steps.host_start_ns):
         return float(window.end_ns - window.start_ns)

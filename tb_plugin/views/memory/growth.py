@@ -32,9 +32,9 @@ LEAK = Check(
     ),
     severity=f"High if `left_bytes` is at least {percent(LARGE_LEAK)} of the peak, medium from {percent(SMALL_LEAK)} on.",
     notes=f"""
-        The first step is excluded from {MIN_STEPS} steps on, because it allocates lasting memory. Blocks younger than the
-        longest life of a released block of the same operator, module and line are excluded, because they may still be
-        released. At least 3 steps must remain.
+        From {MIN_STEPS} steps on, the first step is excluded, because it allocates lasting memory. The last steps are
+        excluded if their blocks may still be released: blocks of the same operator, module and line then lived for as
+        many steps before their release. At least 3 steps must remain.
 
         Blocks that replace older blocks, as in a queue, are not growth. Older blocks have the same sizes, and they
         were released with at least half as many bytes as remain. In this case, allocated memory must grow by at least
@@ -116,10 +116,7 @@ def growth_notices(scene: Scene, device: Device, peak: int) -> list[Notice]:
 
 
 def _whole_steps(scene: Scene) -> Int64:
-    """Returns the indices of the recorded steps that lie completely in the window.
-
-    If these steps are not adjacent, the result is empty.
-    """
+    """Returns the recorded steps that lie completely in the window; none if they are not adjacent."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)

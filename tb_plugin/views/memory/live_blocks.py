@@ -31,7 +31,6 @@ class Live(msgspec.Struct, frozen=True, eq=False):
 
 
 def live_at(scene: Scene, device: Device, at: int) -> Live:
-    """Returns the blocks that are live after event ``at``, and the memory that was allocated before the trace."""
     total = device.level(at)
     blocks = device.blocks
     alive = np.flatnonzero(blocks.live_at(at))
@@ -69,7 +68,6 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 
 def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
-    """Returns the table of live memory. ``when`` is the text for the time."""
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
     table = pa.concat_tables(
         [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]

@@ -16,10 +16,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Outline(msgspec.Struct, frozen=True, eq=False):
-    """Times to draw, and the event whose value is drawn at each time.
-
-    ``at`` is -1 for the value before the first event. Values are unknown where ``recorded`` is False.
-    """
+    """Times to draw, and the events whose values are drawn. Values are unknown where ``recorded`` is False."""
 
     time_ns: Int64
     at: Int64
@@ -27,11 +24,7 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
-    """Returns the times to draw: the times of the events in ``kept``, and start and end of each section of the
-    window.
-
-    Between selected steps that are not adjacent, values are unknown.
-    """
+    """Returns the times of the events in ``kept``, and the bounds of the window's parts. Values between parts are unknown."""
     parts = window.parts
     gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
 
@@ -54,7 +47,6 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
-    """Returns the values for JSON, with null where ``known`` is False."""
     objects = values.astype(object)
     objects[~known] = None
     found: list[int | float | None] = objects.tolist()

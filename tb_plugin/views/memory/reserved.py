@@ -76,7 +76,6 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns the finding about unused reserved memory and its cause, or None if little memory is unused."""
     found = unused_of(device, scene.window)
     if found is None:
         return None

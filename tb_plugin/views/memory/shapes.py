@@ -39,11 +39,7 @@ MIN_CALLS = 3
 
 @cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns, for each row, the nearest operator with an input shape (-1 = none): the row itself or an enclosing
-    operator.
-
-    Shapes of scalars are skipped.
-    """
+    """Returns, for each row, the nearest operator with the shape of a tensor (-1 = none): itself or an enclosing one."""
     ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
     has_number = np.zeros(len(trace.strings) + 1, np.bool_)
     has_number[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
@@ -126,7 +122,6 @@ _SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "va
 
 
 def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
-    """Returns one row per operator whose input shapes change between steps."""
     schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
     found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
     order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
@@ -170,7 +165,6 @@ CHECK = Check(
 
 
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
-    """Returns the finding that changing input shapes cause driver calls, or None."""
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())

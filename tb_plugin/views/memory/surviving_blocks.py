@@ -21,11 +21,7 @@ from tb_plugin.views.memory.blocks import outlives_step
 
 
 class StepBlocks(msgspec.Struct, frozen=True, eq=False):
-    """Blocks of a device that were allocated in a step of the window.
-
-    Blocks without an address or with contradicting events are excluded, because the lifetime of such blocks is
-    unknown.
-    """
+    """Blocks that were allocated in a step of the window, if their lives are certain."""
 
     event: Int64
     """Index of the allocation among all memory events of the trace."""
@@ -48,7 +44,6 @@ def owned_blocks(scene: Scene, device: Device) -> Blocks:
 
 
 def step_blocks(scene: Scene, device: Device) -> StepBlocks:
-    """Returns the blocks allocated in the steps of the window."""
     blocks, step_of = owned_blocks(scene, device), scene.origins.step.of
     blocks = blocks.take(np.flatnonzero(blocks.owner != MISSING))
     event = device.record[blocks.allocation]
@@ -70,7 +65,6 @@ _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
 def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
-    """Returns one row per step and owner, with the blocks that outlive their step."""
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),

@@ -41,10 +41,7 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
     """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window, and the first time with this maximum.
-
-        Maximum and time are None if nothing is reported.
-        """
+        """Returns the maximum in a window and the first time with this maximum; None if nothing is reported."""
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -63,13 +60,11 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each allocator, sorted by device, then by reserved total, largest first."""
     return tuple(_totals(trace, trace.totals))
 
 
 @cached_by_argument
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each software component, sorted by device."""
     return tuple(_totals(trace, trace.components))
 
 
@@ -99,7 +94,6 @@ def _devices(every: Sequence[Totals]) -> list[str]:
 
 
 def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
-    """Returns one row per device and allocator, with the allocator's peaks and the times of the peaks."""
     peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
     data = {
         "allocator": pa.array([one.name for one in every], pa.large_string()),
@@ -120,10 +114,7 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
 
 
 def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
-    """Returns one row per device and component, with the component's peak and the time of the peak.
-
-    Components that never used memory are included only if ``zeros``.
-    """
+    """Returns the peak of each component. Components that never used memory are included only if ``zeros``."""
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
     found.sort(key=lambda pair: (pair[1][0] is None, -(pair[1][0] or 0)))
@@ -152,7 +143,6 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the number of components, of components without memory, and of components that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
@@ -169,7 +159,6 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of allocators for reports."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -178,7 +167,6 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of components that used memory, for reports."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -188,7 +176,6 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the allocators that users can select, and the peak of each allocator."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -201,7 +188,6 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the devices with reported totals, and the largest reserved peak of each device's allocators."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):
@@ -212,10 +198,7 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of the allocator ``chosen``, and the times of the peaks.
-
-    If ``chosen`` is empty, returns the reserved peak of each allocator.
-    """
+    """Returns the peaks of the allocator ``chosen``, by default the reserved peak of each allocator."""
     device = every[0].device if every else ""
     if not chosen:
         return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
@@ -231,12 +214,7 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of the allocator ``chosen``, or the reserved bytes of each allocator if ``chosen`` is
-    empty.
-
-    Downsampling keeps the lowest and highest value in every pixel column. Raises BadRequest for an unknown
-    allocator.
-    """
+    """Returns the curves of an allocator, by default the reserved bytes of each. Raises BadRequest for an unknown one."""
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:
         known = ", ".join(one.name for one in every)

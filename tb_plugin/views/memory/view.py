@@ -113,8 +113,6 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
 
 
 class _Prepared(msgspec.Struct, frozen=True, eq=False):
-    """Results that do not depend on the time that the user selects."""
-
     coverage: CoverageInfo
     scene: Scene
     every: list[Device]
@@ -135,10 +133,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for ``params``, which may only contain steps and the parameters in ``_WINDOW``.
-
-    Raises BadRequest for an invalid parameter.
-    """
+    """Returns the results for steps and the parameters in ``_WINDOW``. Raises BadRequest for an invalid parameter."""
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -181,11 +176,7 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window. Between selected steps that are not adjacent, values
-    are null.
-
-    Downsampling keeps the lowest and highest value in every pixel column.
-    """
+    """Returns allocated and reserved bytes over the window, null between selected steps that are not adjacent."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
     drawn = outline_of(device.time_ns, window, inside[detail_of(device.time_ns[inside], levels, window, width)])

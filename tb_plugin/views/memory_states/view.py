@@ -21,19 +21,13 @@ from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """Memory by training state, on the accelerator with the most allocator events.
-
-    Without an accelerator, the host memory is used.
-    """
+    """Memory by training state, on the accelerator with the most allocator events, else on the host."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each training state by size.
-
-        If the categories of blocks are unknown, the result is empty.
-        """
+        """Returns the blocks of each training state by size; empty if categories are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
 

@@ -18,7 +18,6 @@ MOST_RUNS = 100
 
 
 def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
-    """Returns one row per out-of-memory event."""
     words = stack_words(device.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
     runs = [one.obstacles for one in found]
@@ -51,10 +50,7 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
 
 
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns the blocks that prevent a request from fitting, one row per segment.
-
-    Each row contains adjacent blocks that would have to be released: the choice with the fewest live bytes.
-    """
+    """Returns, for each segment, the adjacent blocks with the fewest bytes that prevent a request from fitting."""
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)
     runs = one.obstacles if one else obstacles_to(moment, 0, np.zeros(len(moment.rows), np.bool_))

@@ -29,12 +29,10 @@ _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the default request size in bytes: the size of the failed request, or of the largest live block."""
     return oom.requested if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
-    """Returns the key numbers about memory after an event."""
     device, free, largest = moment.levels, moment.free, moment.largest_gap
     outside = device.block("size")[moment.outside]
     requested = device.block("requested")[moment.block]
@@ -63,12 +61,10 @@ def summary_of(moment: Moment) -> Figures:
 
 
 def oom_of(one: RunningOut) -> Figures:
-    """Returns the numbers about a failed request."""
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
 def place_of(device: DeviceLevels, at: int) -> Figures:
-    """Returns the selected event, and the previous and the next event of each kind."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", device.count)]
     if at >= 0:
         events, row = device.snapshot.events, device.events.start + at

@@ -23,7 +23,6 @@ KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 
 
 def segments_frame(moment: Moment) -> Frame:
-    """Returns the allocated and free bytes of each segment."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     words = stack_words(snapshot)
@@ -68,7 +67,6 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns one row per stream, pool and kind of segment, with the free bytes in gaps smaller than ``request``."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     keys = np.stack(
@@ -116,7 +114,6 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 
 def blocks_frame(moment: Moment) -> Frame:
-    """Returns the largest live blocks. Blocks outside known segments are included."""
     device = moment.levels
     rows = np.concatenate((moment.block, moment.outside))
     size = device.block("size")[rows]
@@ -138,7 +135,6 @@ def blocks_frame(moment: Moment) -> Frame:
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks whose release would allow the allocator to return the most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]

@@ -191,7 +191,6 @@ def _reserved_of(device: DeviceLevels) -> Series:
 
 
 def _drawn_positions(x: Int64, total: Int64) -> Int64:
-    """Returns the indices of the points to draw: all points, or the last and the highest point of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

@@ -47,7 +47,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the allocated memory of one snapshot by stack. Raises BadRequest for an unknown device."""
         device = levels_of_device(snapshot, params)
         levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
@@ -61,7 +60,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or a page of one table. A single part is compared with itself."""
         base, exp = parts[0], parts[-1]
         frames = {"snapshot_figures": _figures(base, exp)}
         frames |= {name: _compared(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
