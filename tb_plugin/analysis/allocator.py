@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 HOST_TYPE = 0
 # PyTorch's numbers of device types (c10::DeviceType), as in traces.

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.groupby import Bool, Int64
+
 Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
 
 # By id, in order of stacking: the longest-lived category is at the bottom.
 TITLES: Mapping[str, str] = {

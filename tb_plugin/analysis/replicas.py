@@ -16,10 +16,9 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.payloads import Figure, Notice
 
-Int64 = npt.NDArray[np.int64]
 Counts = Mapping[tuple[str, int], int]
 
 # States that data parallelism replicates on every rank and sharding divides.

@@ -12,16 +12,13 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import annotation_at, phases_of
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.memory.owners import Owners, tracks_of
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int32, Int64, places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import innermost_at
 
 # Columns of ``Origins``.
 ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):

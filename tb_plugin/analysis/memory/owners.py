@@ -7,14 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int32, Int64, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost_at, nest, roots_of
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Owners(msgspec.Struct, frozen=True, eq=False):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,14 +17,10 @@ from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.range_patterns import MODULE
-from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, group, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Owner of memory that was live before the first event.
 BEFORE = "(before the trace)"

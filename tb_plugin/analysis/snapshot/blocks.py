@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:

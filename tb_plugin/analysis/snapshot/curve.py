@@ -5,13 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.payloads import Line, Series
-
-Int64 = npt.NDArray[np.int64]
 
 # Columns of the curve unless the client requests another width.
 WIDTH = 800

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
 # Text of one column of a table, bytes.

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Bytes of a segment of small blocks, and of a page of an expandable segment of small blocks.
 SMALL_PAGE = 2 << 20

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
-
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.groupby import Int64
 
 _BLANK = b" \t\r\n"
 _MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes

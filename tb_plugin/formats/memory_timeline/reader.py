@@ -20,10 +20,10 @@ from tb_plugin.formats.memory_timeline import FORMATS
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
 from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.model.trace.report import ReadReport
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
 # peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)

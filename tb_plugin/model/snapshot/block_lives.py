@@ -9,12 +9,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, State
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.integer]
 
 

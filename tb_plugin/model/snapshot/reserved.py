@@ -8,10 +8,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Ranges(msgspec.Struct, frozen=True, eq=False):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -21,15 +20,12 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import distinct_values
+from tb_plugin.lib.groupby import Int32, Int64, distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
 from tb_plugin.payloads import Column, Figures, Table, View
 from tb_plugin.views.allocated_in import VIEW
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Allocator times are whole microseconds.
 MOMENT_NS = 1_000

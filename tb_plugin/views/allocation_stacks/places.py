@@ -12,12 +12,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 # Merge by line of code, by function, or by file; a file's nested calls of itself are one place.
 BY = ("line", "function", "file")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.forest import preorder
@@ -13,13 +12,11 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, 
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int64, places_of
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Table, Tree, View
 from tb_plugin.views.allocation_stacks import VIEW
 from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
-
-Int64 = npt.NDArray[np.int64]
 
 OWN = ("device", "at", "against", "of", "by")
 # Maximum number of places, those with most bytes. ``Tree.total_nodes`` is the number of all places.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
@@ -14,10 +13,8 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import HistorySteps
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
 
 # Largest blocks first; a history may have millions.
 MOST_BLOCKS = 100_000

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
@@ -22,12 +21,11 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_de
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Action, Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.views.allocator_events import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Events per answer.
 PAGE = 300

@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory_categories import TITLES
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory, categories_of, moments_of
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.categories.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 STACKED = [CATEGORIES.index(category) for category in TITLES]
 """Indices into ``CATEGORIES``, from the bottom of the stack to the top."""

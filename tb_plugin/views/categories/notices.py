@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.views.categories.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # Categories named in the sentence, each with at least ``LEAST`` of the peak.
 MAX_LISTED = 3

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
@@ -19,14 +18,13 @@ from tb_plugin.analysis.base import (
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
 from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
 from tb_plugin.views.categories import VIEW
 from tb_plugin.views.categories.curve import Top, category_peak, curve_of, moments_in, peak_of, span_of
 from tb_plugin.views.categories.metrics import METRICS
 from tb_plugin.views.categories.notices import answer_of, data_notices
-
-Int64 = npt.NDArray[np.int64]
 
 # Columns of the curve unless the client requests another width.
 WIDTH = 600

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
@@ -16,8 +15,6 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, growth_of_device
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
 
 # Largest blocks first; there may be millions.
 MOST_BLOCKS = 100_000

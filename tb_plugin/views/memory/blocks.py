@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple
@@ -18,13 +17,10 @@ from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 STATES = ("released", "released later", "never released", "allocated before", "unpaired")
 # A trace that was opened as a window: later events were not read.

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import subtract, union
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 class Outline(msgspec.Struct, frozen=True, eq=False):

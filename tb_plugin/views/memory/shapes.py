@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +16,7 @@ from tb_plugin.analysis.memory.origins import step_at
 from tb_plugin.analysis.memory.tables import Scene, hidden_of
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Groups, group, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
@@ -26,10 +25,6 @@ from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Notice, Sort
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Share of the time of driver calls. From half on, changing shapes are their main cause.
 MIN_CALLS_SHARE = 0.5

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
 
@@ -17,15 +16,13 @@ from tb_plugin.analysis.memory.tables import hidden_of
 from tb_plugin.analysis.memory.trace_devices import name_in
 from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, AllocatorTotals
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Line, Metric, Series, Sort
 from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Reported levels of an allocator, with the colour of their curves.
 LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.moment import Moment
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import MapGroup, MemoryMap
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Pieces per answer: about 2 MB of JSON.
 MOST_PIECES = 30_000

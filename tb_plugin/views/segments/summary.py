@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
@@ -15,8 +14,6 @@ from tb_plugin.model.snapshot.table import Action
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Figures, Series
 from tb_plugin.payloads.series import Line
-
-Int64 = npt.NDArray[np.int64]
 
 # Kinds of events for the previous and next buttons.
 KINDS: dict[str, tuple[Action, ...]] = {

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, pinned_by, stuck_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Largest blocks first.
 MOST_BLOCKS = 50_000

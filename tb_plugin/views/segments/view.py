@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view, int_param
 from tb_plugin.analysis.phrases import count_with_noun, plural
@@ -22,6 +21,7 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, pinned_by, stuck_of
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, last_ooms, ran_out, sentence_of
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import (
@@ -145,8 +145,6 @@ def _other_oom(moment: Moment) -> list[Notice]:
     link = Link("segments", {"device": moment.levels.name, "at": str(event)}, "Show that event")
     return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
 
-
-Int64 = npt.NDArray[np.int64]
 
 # Streams and pools with their own line, those with the largest peaks; the others share one line.
 MAX_LINES = 8

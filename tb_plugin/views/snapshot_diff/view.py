@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,8 +22,6 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.views.snapshot_diff import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Titles of the compared moments, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
