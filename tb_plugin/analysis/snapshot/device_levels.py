@@ -15,6 +15,8 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Snapshot
 
 HOST_NAME = "pinned host memory"
+# Parameters of ``span_of``.
+SPAN = ("from", "to", "from_ns", "to_ns")
 
 
 class DeviceLevels(msgspec.Struct, frozen=True, eq=False):

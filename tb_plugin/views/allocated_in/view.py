@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
@@ -24,7 +23,7 @@ from tb_plugin.lib.groupby import Int32, Int64, distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
-from tb_plugin.payloads import Column, Figures, Table, View
+from tb_plugin.payloads import Column, Figures
 from tb_plugin.views.allocated_in import VIEW
 
 # Allocator times are whole microseconds.
@@ -55,9 +54,6 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", distance_ns)]
         matching = Figures("matching", "Match", "", figures)
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _address(params: Params) -> int | None:

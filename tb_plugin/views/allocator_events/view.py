@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ from tb_plugin.analysis.base import (
     Frame,
     Params,
     Part,
-    answer_view,
     contains_text,
     int_param,
 )
@@ -24,7 +22,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Action, Snapshot
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload
 from tb_plugin.views.allocator_events import VIEW
 
 # Events per answer.
@@ -69,9 +67,6 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
         frames = {"events": _frame(device, page_rows)}
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 @cached_by_argument

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -13,14 +11,13 @@ from tb_plugin.analysis.base import (
     Number,
     Params,
     Part,
-    answer_view,
     int_param,
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
-from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
+from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort
 from tb_plugin.views.categories import VIEW
 from tb_plugin.views.categories.curve import Top, category_peak, curve_of, moments_in, peak_of, span_of
 from tb_plugin.views.categories.metrics import METRICS
@@ -28,12 +25,10 @@ from tb_plugin.views.categories.notices import answer_of, data_notices
 
 # Columns of the curve unless the client requests another width.
 WIDTH = 600
-OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
 class Categories(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("start_ns", "end_ns", "at_ns", "width")
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
         span = span_of(memory, params)
@@ -63,9 +58,6 @@ class Categories(DeclaredView, entry=VIEW):
         frame = _frame(memory, found, when)
         coverage = CoverageInfo(window_ns=span.end_ns - span.start_ns, complete=memory.report.complete)
         return Part(coverage, facts, {frame.name: frame}, payloads, (*payloads, frame.name))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 class _CategoryColumns(msgspec.Struct, frozen=True):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, int_param
 from tb_plugin.analysis.memory.growth import WARM_UP, live_of, rise_of
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
@@ -17,18 +15,16 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series
 from tb_plugin.views.growth import VIEW
 from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
 
-OWN = ("device", "stack", "at", "against")
 # Label of the last moment, the end of the last step.
 END = "end"
 
 
 class GrowthAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "stack", "at", "against")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -55,9 +51,6 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
             "growth_steps": steps_frame(device, steps, [*steps.labels, END] if len(steps) else []),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:

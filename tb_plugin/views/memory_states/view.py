@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
 from tb_plugin.analysis.memory.trace_devices import devices_of
@@ -16,7 +14,6 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Table, View
 from tb_plugin.views.memory_states import VIEW
 
 
@@ -30,9 +27,6 @@ class MemoryStates(DeclaredView, entry=VIEW):
         """Returns the blocks of each training state by size; empty if categories are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _frame(trace: TraceTable) -> Frame:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, int_param
 from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.analysis.snapshot.device_levels import (
     DeviceLevels,
@@ -35,8 +33,6 @@ from tb_plugin.payloads import (
     Notices,
     Payload,
     Series,
-    Table,
-    View,
 )
 from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
@@ -44,12 +40,9 @@ from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
 from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
 
-OWN = ("device", "at", "size")
-
 
 class Segments(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "at", "size")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -88,9 +81,6 @@ class Segments(DeclaredView, entry=VIEW):
         }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
