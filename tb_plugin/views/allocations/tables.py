@@ -32,26 +32,18 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
     table = pa.table(
         {
             "allocation_line": words.line_labels(first),
-            "allocation_stack": texts_of(words.text, first),
-            "held_blocks": pa.array(groups.count()),
             "held_bytes": pa.array(groups.sum(size)),
+            "held_blocks": pa.array(groups.count()),
             "largest_bytes": pa.array(groups.max(size)),
+            "allocation_stack": texts_of(words.text, first),
             "stack_number": pa.array(first.astype(np.int64)),
         }
     )
-    return Frame(
-        name="held_stacks",
-        title=f"Allocated {when}, by stack",
-        columns=METRICS.columns(
-            *("allocation_line", "held_bytes", "held_blocks", "largest_bytes", "allocation_stack", "stack_number"),
-            share=("held_bytes",),
-            hidden=("allocation_stack", "stack_number"),
-        ),
-        data=table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")]),
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("held_bytes", True),
-    )
+    hidden = ("allocation_stack", "stack_number")
+    columns = METRICS.columns(*table.column_names, share=("held_bytes",), hidden=hidden)
+    table = table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")])
+    title, sort = f"Allocated {when}, by stack", Sort("held_bytes", True)
+    return Frame("held_stacks", title, columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
@@ -66,17 +58,10 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
     empty = [key for key in ("block_module", "memory_category", "compile_context", "user_metadata", "requested_bytes")
              if table[key].null_count == len(rows)]  # fmt: skip
     keys = [key for key in table.column_names if key != "allocation_stack"]
-    return Frame(
-        name="held_blocks",
-        title="Blocks",
-        columns=METRICS.columns(
-            *keys, "allocation_stack", hidden=(*empty, "begin_event", "end_event", "allocation_stack", "block_row")
-        ),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("block_size_bytes", True),
-    )
+    hidden = (*empty, "begin_event", "end_event", "allocation_stack", "block_row")
+    columns = METRICS.columns(*keys, "allocation_stack", hidden=hidden)
+    sort = Sort("block_size_bytes", True)
+    return Frame("held_blocks", "Blocks", columns, table, ("block_row",), "allocation_line", sort)
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
@@ -98,14 +83,7 @@ def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows:
             "step_end_ns": pa.array(steps.end_ns[rows], pa.int64()),
         }
     )
-    return Frame(
-        name="history_steps",
-        title="Steps",
-        columns=METRICS.columns(*table.column_names),
-        data=table,
-        row_key=("step_name",),
-        name_column="step_name",
-    )
+    return Frame("history_steps", "Steps", METRICS.columns(*table.column_names), table, ("step_name",), "step_name")
 
 
 def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
@@ -116,21 +94,14 @@ def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
     table = pa.table(
         {
             "allocation_line": words.line_labels(events.stack[mine]),
-            "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
             "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not device.snapshot.has_times)),
             "asked_bytes": pa.array(events.size[mine]),
             "device_free_bytes": pa.array(events.address[mine]),
             "allocated_bytes": pa.array(levels.allocated[rows + 1]),
             "free_bytes": pa.array((levels.reserved - levels.active)[rows + 1]),
+            "allocation_stack": texts_of(words.text, events.stack[mine]),
         }
     )
-    keys = [key for key in table.column_names if key != "allocation_stack"]
-    return Frame(
-        name="oom_events",
-        title="Out of memory",
-        columns=METRICS.columns(*keys, "allocation_stack", hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="allocation_line",
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("oom_events", "Out of memory", columns, table, ("event_number",), "allocation_line")

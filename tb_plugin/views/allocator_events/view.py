@@ -102,11 +102,5 @@ def _frame(device: DeviceLevels, rows: Int64) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="events",
-        title="Events",
-        columns=_SHOWN.columns(*table.column_names, hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="event_action",
-    )
+    columns = _SHOWN.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("events", "Events", columns, table, ("event_number",), "event_action")

@@ -18,6 +18,8 @@ from tb_plugin.payloads import Sort
 
 # Largest blocks first; there may be millions.
 MOST_BLOCKS = 100_000
+# Hidden columns of most tables.
+_STACK = ("allocation_stack", "stack_number")
 
 
 def growth_frame(device: DeviceLevels) -> Frame:
@@ -43,24 +45,10 @@ def growth_frame(device: DeviceLevels) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = (
-        "step_growth_blocks",
-        "counted_steps",
-        "first_step_bytes",
-        "left_bytes",
-        "growth_score",
-        "allocation_stack",
-        "stack_number",
-    )
-    return Frame(
-        name="growth_stacks",
-        title="Growth by stack",
-        columns=METRICS.columns(*table.column_names, hidden=hidden),
-        data=table,
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("growth_score", True),
-    )
+    hidden = ("step_growth_blocks", "counted_steps", "first_step_bytes", "left_bytes", "growth_score", *_STACK)
+    columns = METRICS.columns(*table.column_names, hidden=hidden)
+    sort = Sort("growth_score", True)
+    return Frame("growth_stacks", "Growth by stack", columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
@@ -85,31 +73,19 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = (
-        "earlier_blocks",
-        "later_blocks",
-        "still_bytes",
-        "difference_size_bytes",
-        "allocation_stack",
-        "stack_number",
-    )
-    return Frame(
-        name="changed_stacks",
-        title="Change between two events, by stack",
-        columns=METRICS.columns(*table.column_names, hidden=hidden),
-        data=table,
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("difference_size_bytes", True),
-    )
+    hidden = ("earlier_blocks", "later_blocks", "still_bytes", "difference_size_bytes", *_STACK)
+    columns = METRICS.columns(*table.column_names, hidden=hidden)
+    title, sort = "Change between two events, by stack", Sort("difference_size_bytes", True)
+    return Frame("changed_stacks", title, columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
-    one, other = ((begin <= at) & (freed > at) for at in (first, second))
+    blocks = device.table
+    begin, freed, size = blocks.begin, blocks.freed, blocks.size
+    one, other = blocks.live(first), blocks.live(second)
     rows = np.flatnonzero(one | other)
     rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
-    words, stack = stack_words(device.snapshot), device.block("stack")[rows]
+    words, stack = stack_words(device.snapshot), blocks.owner[rows]
     state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
     changes = np.array(["allocated at both events", "gone", "appears"])[state]
     table = pa.table(
@@ -121,19 +97,13 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
             "begin_event": pa.array(begin[rows], mask=begin[rows] == MISSING),
             "end_event": pa.array(freed[rows], mask=freed[rows] >= device.count),
             "allocation_stack": texts_of(words.text, stack),
-            "stack_number": pa.array(stack.astype(np.int64)),
+            "stack_number": pa.array(stack),
             "block_row": pa.array(rows),
         }
     )
-    return Frame(
-        name="changed_blocks",
-        title="Change between two events, by block",
-        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack", "stack_number", "block_row")),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("block_size_bytes", True),
-    )
+    columns = METRICS.columns(*table.column_names, hidden=(*_STACK, "block_row"))
+    title, sort = "Change between two events, by block", Sort("block_size_bytes", True)
+    return Frame("changed_blocks", title, columns, table, ("block_row",), "allocation_line", sort)
 
 
 def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
@@ -146,11 +116,5 @@ def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Fr
             "held_blocks": pa.array(blocks),
         }
     )
-    return Frame(
-        name="growth_steps",
-        title="Steps",
-        columns=METRICS.columns(*table.column_names),
-        data=table,
-        row_key=("event_number",),
-        name_column="snapshot_step",
-    )
+    columns = METRICS.columns(*table.column_names)
+    return Frame("growth_steps", "Steps", columns, table, ("event_number",), "snapshot_step")

@@ -39,14 +39,8 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="oom_moments",
-        title="Out of memory",
-        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="allocation_line",
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("oom_moments", "Out of memory", columns, table, ("event_number",), "allocation_line")
 
 
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
@@ -75,12 +69,6 @@ def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="oom_obstacles",
-        title="Blocks in the way of the request",
-        columns=METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("in_way_bytes", False),
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack"))
+    title, sort = "Blocks in the way of the request", Sort("in_way_bytes", False)
+    return Frame("oom_obstacles", title, columns, table, ("block_row",), "allocation_line", sort)

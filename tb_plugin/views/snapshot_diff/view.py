@@ -118,15 +118,10 @@ def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
             "allocation_stack": first["allocation_stack"],
         }
     )
-    return Frame(
-        name=name,
-        title=f"{MOMENTS[name]}, by stack",
-        columns=METRICS.columns(*data.column_names, hidden=_HIDDEN),
-        data=data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")]),
-        row_key=("allocation_stack",),
-        name_column="allocation_line",
-        sort=Sort("difference_size_bytes", True),
-    )
+    columns = METRICS.columns(*data.column_names, hidden=_HIDDEN)
+    data = data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")])
+    title, sort = f"{MOMENTS[name]}, by stack", Sort("difference_size_bytes", True)
+    return Frame(name, title, columns, data, ("allocation_stack",), "allocation_line", sort)
 
 
 def _figures(base: Part, exp: Part) -> Frame:
@@ -139,14 +134,8 @@ def _figures(base: Part, exp: Part) -> Frame:
             "delta_held_bytes": pa.array([after - before for before, after in zip(one, other, strict=True)]),
         }
     )
-    return Frame(
-        "snapshot_figures",
-        "Both snapshots",
-        METRICS.columns(*data.column_names),
-        data,
-        ("snapshot_figure",),
-        "snapshot_figure",
-    )
+    columns = METRICS.columns(*data.column_names)
+    return Frame("snapshot_figures", "Both snapshots", columns, data, ("snapshot_figure",), "snapshot_figure")
 
 
 def _headline(base: Part, exp: Part) -> Figures:
