@@ -42,52 +42,42 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     """Returns one row per device and operator. All events outside of operators are in one row."""
-    trace = scene.trace
     # Threads without allocations count too: the number of calls equals that of the operator view.
-    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    began = operators[scene.window.holds(trace.start_ns[operators])]
-    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    calls = _calls(scene, np.flatnonzero(scene.trace.kind == EventKind.OPERATOR))
     found = [_operators(scene, device, calls) for device in devices]
-    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
-    empty |= {key: pa.array([], pa.int64()) for key in ("calls", *SUMS)}
-    table = pa.concat_tables([pa.table(empty), *found])
-    order = [("self_size_increase_bytes", "descending"), ("self_allocation_bytes", "descending")]
-    return Frame(
-        name="memory_operators",
-        title="Memory by operator",
-        columns=METRICS.columns(
-            "name", "device", "calls", *SUMS, hidden=hidden_of(devices), share=("self_allocation_bytes",)
-        ),
-        data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
-        row_key=("device", "name"),
-        name_column="name",
-        sort=Sort("self_size_increase_bytes", True),
-    )
+    order = ("self_size_increase_bytes", "self_allocation_bytes")
+    return frame_by_operator("memory_operators", "Memory by operator", devices, found, ("calls", *SUMS), order)
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     """Returns one row per device and top-level operator. Each allocation is included in exactly one row."""
     trace = scene.trace
-    alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
-    began = alone[scene.window.holds(trace.start_ns[alone])]
-    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    calls = _calls(scene, np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING)))
     found = [_outermost(scene, device, calls) for device in devices]
-    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
-    empty |= {key: pa.array([], pa.int64()) for key in ("outer_calls", *TOTALS)}
-    order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
-    return Frame(
-        name="memory_operators_outermost",
-        title="Memory by top-level operator",
-        columns=METRICS.columns(
-            "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
-        ),
-        data=pa.concat_tables([pa.table(empty), *found]).sort_by(
-            [*order, ("device", "ascending"), ("name", "ascending")]
-        ),
-        row_key=("device", "name"),
-        name_column="name",
-        sort=Sort("size_increase_bytes", True),
-    )
+    order, title = ("size_increase_bytes", "allocation_bytes"), "Memory by top-level operator"
+    return frame_by_operator("memory_operators_outermost", title, devices, found, ("outer_calls", *TOTALS), order)
+
+
+def frame_by_operator(
+    name: str,
+    title: str,
+    devices: Sequence[Device],
+    found: Sequence[pa.Table],
+    keys: Sequence[str],
+    order: Sequence[str],
+) -> Frame:
+    """Returns a table with one row per device and operator, sorted by ``order``. The second of its columns has shares."""
+    schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(keys, pa.int64())})
+    columns = METRICS.columns("name", "device", *keys, hidden=hidden_of(devices), share=(order[1],))
+    sorting = [*((key, "descending") for key in order), ("device", "ascending"), ("name", "ascending")]
+    data = pa.concat_tables([schema.empty_table(), *found]).sort_by(sorting)
+    return Frame(name, title, columns, data, ("device", "name"), "name", Sort(order[0], True))
+
+
+def _calls(scene: Scene, operators: Int64) -> Int64:
+    """Returns the number of calls in the window, for each name (string id)."""
+    began = operators[scene.window.holds(scene.trace.start_ns[operators])]
+    return np.bincount(scene.trace.name[began], minlength=len(scene.trace.strings))
 
 
 def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:

@@ -53,18 +53,10 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
     states = pa.array(STATES if window.is_end_recorded else STATES_OF_PART, pa.string())
     table = blocks if len(chosen) == blocks.num_rows else blocks.take(chosen)
     table = table.append_column("block_state", states.take(pa.array(state[chosen])))
-    return Frame(
-        name="memory_events",
-        title="Memory blocks",
-        columns=METRICS.columns(
-            *_recorded_columns(blocks, origins),
-            hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
-        ),
-        data=table.select(_BLOCK_KEYS),
-        row_key=("device", "block_number"),
-        name_column="name",
-        sort=Sort("block_bytes", True),
-    )
+    hidden = ("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices))
+    columns = METRICS.columns(*_recorded_columns(blocks, origins), hidden=hidden)
+    data, key = table.select(_BLOCK_KEYS), ("device", "block_number")
+    return Frame("memory_events", "Memory blocks", columns, data, key, "name", Sort("block_bytes", True))
 
 
 _BLOCK_KEYS = (

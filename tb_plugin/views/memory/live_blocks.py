@@ -69,20 +69,13 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
-    table = pa.concat_tables(
-        [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]
+    empty = _LIVE.append(pa.field("device", pa.string())).empty_table()
+    order = [("live_bytes", "descending"), *((key, "ascending") for key in ("device", *keys))]
+    columns = METRICS.columns(
+        *scene.origins.recorded((*keys, "device", "blocks", "live_bytes")),
+        hidden=hidden_of(found),
+        share=("live_bytes",),
     )
-    order = [(key, "ascending") for key in ("device", *keys)]
-    return Frame(
-        name="memory_peak",
-        title=f"Live {when}",
-        columns=METRICS.columns(
-            *scene.origins.recorded((*keys, "device", "blocks", "live_bytes")),
-            hidden=hidden_of(found),
-            share=("live_bytes",),
-        ),
-        data=table.sort_by([("live_bytes", "descending"), *order]),
-        row_key=("device", *scene.origins.recorded(reversed(keys))),
-        name_column="name",
-        sort=Sort("live_bytes", True),
-    )
+    data = pa.concat_tables([empty, *(one.table for one in found)]).sort_by(order)
+    row_key = ("device", *scene.origins.recorded(reversed(keys)))
+    return Frame("memory_peak", f"Live {when}", columns, data, row_key, "name", Sort("live_bytes", True))

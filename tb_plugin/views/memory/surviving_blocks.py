@@ -72,20 +72,12 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
     )  # fmt: skip
     found = [_survivors(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
     keys = scene.origins.recorded(("allocation_step", *_OWNER, "device"))
-    order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending")]
-    return Frame(
-        name="memory_steps",
-        title="Retained per step",
-        columns=METRICS.columns(
-            *scene.origins.recorded(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS)),
-            hidden=hidden_of(devices),
-            share=("kept_bytes",),
-        ),
-        data=pa.concat_tables([schema.empty_table(), *found]).sort_by([*order, *((key, "ascending") for key in keys)]),
-        row_key=("device", *(key for key in keys if key != "device")),
-        name_column="name",
-        sort=Sort("kept_to_end_bytes", True),
-    )
+    order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending"), *((key, "ascending") for key in keys)]
+    recorded = scene.origins.recorded(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS))
+    columns = METRICS.columns(*recorded, hidden=hidden_of(devices), share=("kept_bytes",))
+    data = pa.concat_tables([schema.empty_table(), *found]).sort_by(order)
+    row_key = ("device", *(key for key in keys if key != "device"))
+    return Frame("memory_steps", "Retained per step", columns, data, row_key, "name", Sort("kept_to_end_bytes", True))
 
 
 def _survivors(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:

@@ -100,13 +100,9 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
         data[f"stated_peak_{key}_bytes"] = pa.array([value for value, _ in peaks[key]], pa.int64())
         data[f"stated_peak_{key}_at_ns"] = pa.array([when for _, when in peaks[key]], pa.int64())
     data["stated_samples"] = pa.array([int(window.holds(one.time_ns).sum()) for one in every], pa.int64())
+    columns = METRICS.columns(*data, hidden=hidden_of(_devices(every)))
     return Frame(
-        name="memory_allocators",
-        title="Peaks by allocator",
-        columns=METRICS.columns(*data, hidden=hidden_of(_devices(every)), share=()),
-        data=pa.table(data),
-        row_key=("device", "allocator"),
-        name_column="allocator",
+        "memory_allocators", "Peaks by allocator", columns, pa.table(data), ("device", "allocator"), "allocator"
     )
 
 
@@ -125,34 +121,18 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
         "stated_samples": pa.array([int(window.holds(one.time_ns).sum()) for one in rows], pa.int64()),
         "stated_release_samples": pa.array(released, pa.int64()),
     }
-    return Frame(
-        name="memory_components",
-        title="Memory by component",
-        columns=METRICS.columns(
-            *data,
-            hidden=hidden_of(_devices(every)) + (() if any(released) else ("stated_release_samples",)),
-        ),
-        data=pa.table(data),
-        row_key=("device", "component"),
-        name_column="component",
-        sort=Sort("stated_peak_reserved_bytes", True),
-    )
+    hidden = (*hidden_of(_devices(every)), *(() if any(released) else ("stated_release_samples",)))
+    columns, key = METRICS.columns(*data, hidden=hidden), ("device", "component")
+    sort = Sort("stated_peak_reserved_bytes", True)
+    return Frame("memory_components", "Memory by component", columns, pa.table(data), key, "component", sort)
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
-    return Figures(
-        "component_counts",
-        "Components",
-        "",
-        [
-            METRICS.figure("components", len(every)),
-            METRICS.figure("zero_components", zero),
-            METRICS.figure("release_components", only),
-        ],
-    )
+    counts = {"components": len(every), "zero_components": zero, "release_components": only}
+    return Figures("component_counts", "Components", "", [METRICS.figure(*each) for each in counts.items()])
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
