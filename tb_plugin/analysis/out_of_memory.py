@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -18,22 +18,16 @@ from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-METRICS = SHARED.adding(
-    define(
-        FULL_TRACE,
-        "bytes",
-        {
+METRICS = SHARED.defining(
+    {
+        (FULL_TRACE, "bytes"): {
             "failed_bytes": ("Requested", "Bytes of the failed request."),
             "failed_allocated_bytes": ("In use", "Allocated bytes at the failed request."),
         },
-    ),
-    define(
-        FULL_TRACE,
-        "ns",
-        {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
-    ),
-    define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
-    define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
+        (FULL_TRACE, "ns"): {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
+        (FULL_TRACE, "code"): {"failed_line": ("Python line", "Python line of the failed request.")},
+        (CHOSEN_WINDOW, "count"): {"failed_requests": ("Failed requests", "Failed allocation requests.")},
+    }
 )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
-from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.payloads import Figure, Notice
 
@@ -30,24 +30,18 @@ FRAME = "memory_states"
 _MOST_BYTES = 1 << 50
 
 MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
-METRICS = SHARED.adding(
-    define(MOST_STATES, "text", {"state_category": ("State", "Parameters, gradients or optimizer state.")}),
-    define(
-        MOST_STATES,
-        "count",
-        {
+METRICS = SHARED.defining(
+    {
+        (MOST_STATES, "text"): {"state_category": ("State", "Parameters, gradients or optimizer state.")},
+        (MOST_STATES, "count"): {
             "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
             "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
         },
-    ),
-    define(
-        MOST_STATES,
-        "bytes",
-        {
-            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
-            for name in STATES
-        }
-        | {
+        (MOST_STATES, "bytes"): {
+            **{
+                f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
+                for name in STATES
+            },
             "state_block_bytes": ("Block size", "Bytes per block."),
             "repeated_bytes": (
                 "Replicated",
@@ -55,32 +49,22 @@ METRICS = SHARED.adding(
             ),
             "sharding_bytes": ("Freed by sharding", "Replicated bytes multiplied by (N - 1) / N, for N ranks."),
         },
-    ),
-    define(
-        "the allocated peak of each rank",
-        "bytes",
-        {
+        ("the allocated peak of each rank", "bytes"): {
             "peak_sharding_bytes": (
                 "Freed at the peak",
                 "Replicated bytes at the memory peaks, multiplied by (N - 1) / N.",
-            )
+            ),
         },
-    ),
-    define(
-        MOST_STATES,
-        "ratio",
-        {
+        (MOST_STATES, "ratio"): {
             "repeated_ratio": (
                 "Replicated share",
                 "Replicated share of these states' bytes, on the rank with the most.",
-            )
+            ),
         },
-    ),
-    define(
-        "mean per step",
-        "bytes",
-        {"all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")},
-    ),
+        ("mean per step", "bytes"): {
+            "all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")
+        },
+    }
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory, categories_of, moments_of
@@ -75,7 +76,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window, at screen resolution."""
     times, rows = moments_in(memory, span)
-    kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
+    kept = detail(times, (height[rows] for height in stacked_bytes(memory)), width, span.start_ns, span.end_ns)
     times, rows = times[kept], rows[kept]
     if times[-1] < span.end_ns:
         times, rows = np.append(times, span.end_ns), np.append(rows, rows[-1])
@@ -87,16 +88,3 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
     ]
     x = METRICS.metric("categories_time_ns")
     return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")
-
-
-def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
-    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
-    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))
-    chosen = [first, np.append(first[1:], len(times)) - 1]
-    for height in stacked_bytes(memory):
-        values = height[rows]
-        for extreme in (np.minimum, np.maximum):
-            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
-            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
-    return np.unique(np.concatenate(chosen))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 
@@ -48,22 +46,3 @@ def values_of(values: Int64, known: Bool) -> list[int | float | None]:
     objects[~known] = None
     found: list[int | float | None] = objects.tolist()
     return found
-
-
-def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
-    """Returns the indices to draw: the first, last, lowest and highest value of each curve in each of ``width``
-    columns.
-    """
-    if len(time_ns) <= 4 * width:
-        return np.arange(len(time_ns))
-    span = max(1, window.end_ns - window.start_ns)
-    # Integers are exact: spans of days times a width still fit.
-    column = (time_ns - window.start_ns) // (span // width + 1)
-    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
-    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(time_ns))))
-    chosen = [first, np.append(first[1:], len(time_ns)) - 1]
-    for values in curves:
-        for extreme in (np.minimum, np.maximum):
-            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
-            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
-    return np.unique(np.concatenate(chosen))

@@ -15,6 +15,7 @@ from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import hidden_of
 from tb_plugin.analysis.memory.trace_devices import name_in
 from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -22,7 +23,7 @@ from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, Allo
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Line, Metric, Series, Sort
-from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
+from tb_plugin.views.memory.outline import outline_of, values_of
 
 # Reported levels of an allocator, with the colour of their curves.
 LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
@@ -211,7 +212,8 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     time, owner, place = time[order], owner[order], place[order]
     levels = [_latest(some.index(one), owner, place, one.levels[key]) for one, key in lines]
     inside = np.flatnonzero(window.holds(time))
-    kept = inside[detail_of(time[inside], [level[inside] for level in levels], window, width)]
+    drawn_levels = [level[inside] for level in levels]
+    kept = inside[detail(time[inside], drawn_levels, width, window.start_ns, window.end_ns)]
     drawn = outline_of(time, window, kept)
     curves = []
     for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):

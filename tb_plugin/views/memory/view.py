@@ -28,6 +28,7 @@ from tb_plugin.analysis.memory.trace_devices import Device, allocators_of
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, peak_of, window_of
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import intersect
@@ -39,7 +40,7 @@ from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.blocks import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
-from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
+from tb_plugin.views.memory.outline import outline_of, values_of
 from tb_plugin.views.memory.reported_totals import reported_devices, reported_notices, reported_totals, without_blocks
 from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
@@ -179,7 +180,9 @@ def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
     """Returns allocated and reserved bytes over the window, null between selected steps that are not adjacent."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
-    drawn = outline_of(device.time_ns, window, inside[detail_of(device.time_ns[inside], levels, window, width)])
+    drawn = outline_of(
+        device.time_ns, window, inside[detail(device.time_ns[inside], levels, width, window.start_ns, window.end_ns)]
+    )
     at = drawn.at
     level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
     lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.recorded))]
