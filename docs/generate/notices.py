@@ -9,8 +9,8 @@ import tb_plugin
 from docs.generate.rules import checks
 from tb_plugin.extensions import BUNDLED
 from tb_plugin.rules import rule_ids
+from tb_plugin.views import allocations as snapshots
 from tb_plugin.views import memory
-from tb_plugin.views.allocations import findings as snapshots
 
 _ID = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
 _HEAD = """# Notices

@@ -16,8 +16,7 @@ from tb_plugin.profilers.torch_npu import RENAMED
 from tb_plugin.rules import all_rules
 from tb_plugin.rules._base import Rule
 from tb_plugin.rules._checks import Check
-from tb_plugin.views import memory
-from tb_plugin.views.allocations import findings as snapshots
+from tb_plugin.views import allocations, memory
 
 HEAD = """
 # Rules
@@ -62,7 +61,7 @@ def checks(package: ModuleType) -> list[Check]:
 
 
 def _of_views() -> Iterator[str]:
-    for head, package in ((MEMORY, memory), (SNAPSHOTS, snapshots)):
+    for head, package in ((MEMORY, memory), (SNAPSHOTS, allocations)):
         yield cleandoc(head)
         for check in checks(package):
             facts = [f"- **Threshold**: {check.threshold}", f"- **Severity**: {check.severity}"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 HOST_TYPE = 0
 # PyTorch's numbers of device types (c10::DeviceType), as in traces.
@@ -25,11 +23,7 @@ def device_name(kind: int, number: int) -> str:
 
 
 def levels_of(total: Int64, size: Int64) -> Int64:
-    """Returns the number of bytes that are allocated after each event.
-
-    If an event has no recorded total, its ``size`` is added to the total after the previous event. If no event has
-    a total, the result is the change since the first event.
-    """
+    """Returns the bytes allocated after each event. An event without a recorded total changes the last total by ``size``."""
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)
     if not len(known):

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.groupby import Bool, Int64
+
 Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
 
 # By id, in order of stacking: the longest-lived category is at the bottom.
 TITLES: Mapping[str, str] = {
@@ -43,8 +43,6 @@ ORDER = tuple(TITLES)
 
 
 class When(IntEnum):
-    """Training stage of an allocation or release."""
-
     NEVER = -1
     """The allocation or release is not recorded."""
     BETWEEN = 0
@@ -56,10 +54,7 @@ class When(IntEnum):
 
 
 class Lives(msgspec.Struct, frozen=True, eq=False):
-    """Lifetimes of memory blocks, one row per block.
-
-    A forward pass starts with the first work of the model after any other stage.
-    """
+    """Lives of memory blocks. A forward pass starts with the first work of the model after any other stage."""
 
     bytes: Int64
     begin: Int8
@@ -71,13 +66,10 @@ class Lives(msgspec.Struct, frozen=True, eq=False):
     in_operator: Bool
     """Whether the block was allocated and released within the same top-level operator call."""
     in_stage: Bool
-    """Whether the block was allocated and released within the same optimizer step, backward pass, or pause between
-    stages.
-    """
+    """Whether the block was allocated and released within the same optimizer step, backward pass, or pause."""
 
 
 def passes_of(lives: Lives) -> int:
-    """Returns the number of forward passes that started before the last allocation or release."""
     return max(int(lives.begin_pass.max(initial=0)), int(lives.end_pass.max(initial=0)))
 
 

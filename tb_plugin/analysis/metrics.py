@@ -60,6 +60,13 @@ class Metrics(Mapping[str, Metric]):
         """
         return Metrics(self, *groups)
 
+    def defining(self, texts: Mapping[tuple[str, Unit], Mapping[str, tuple[str, str]]]) -> Metrics:
+        """Returns a mapping of these metrics and others: (title, definition) by key, by (window, unit).
+
+        Raises ValueError if a key is defined twice.
+        """
+        return self.adding(*(define(window, unit, each) for (window, unit), each in texts.items()))
+
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
         """Returns the metric with this key.
 

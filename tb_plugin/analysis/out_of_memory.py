@@ -9,32 +9,25 @@ import numpy.typing as npt
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = SHARED.adding(
-    define(
-        FULL_TRACE,
-        "bytes",
-        {
+METRICS = SHARED.defining(
+    {
+        (FULL_TRACE, "bytes"): {
             "failed_bytes": ("Requested", "Bytes of the failed request."),
             "failed_allocated_bytes": ("In use", "Allocated bytes at the failed request."),
         },
-    ),
-    define(
-        FULL_TRACE,
-        "ns",
-        {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
-    ),
-    define(FULL_TRACE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
-    define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
+        (FULL_TRACE, "ns"): {"failed_at_ns": ("Out of memory at", "Time of the failed request, since trace start.")},
+        (FULL_TRACE, "code"): {"failed_line": ("Python line", "Python line of the failed request.")},
+        (CHOSEN_WINDOW, "count"): {"failed_requests": ("Failed requests", "Failed allocation requests.")},
+    }
 )
 
 
@@ -44,13 +37,9 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
     row: Int64
     requested: Int64
     allocated: Int64
-    """Number of bytes that were allocated when the request failed.
-
-    If this number is not recorded, the allocated bytes after the device's previous allocator event are used.
-    """
+    """Bytes allocated when the request failed, if necessary those after the device's previous event."""
     reserved: Int64
     device: tuple[str, ...]
-    """Device names; "" if not recorded."""
     is_host: npt.NDArray[np.bool_]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
@@ -62,11 +51,7 @@ class Failures(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cause(self) -> str:
-        """Returns the reason why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (larger
-        than all allocated memory) or ``full``.
-
-        The ids of the advice end with these keys.
-        """
+        """Returns why the first request failed: ``cpu``, ``pieces`` (fragmentation), ``one`` (too large) or ``full``."""
         requested, allocated, reserved = (int(each[0]) for each in (self.requested, self.allocated, self.reserved))
         if self.is_host[0]:
             return "cpu"
@@ -87,7 +72,7 @@ def failures_of(trace: TraceTable) -> Failures:
     is_host = kind == HOST_TYPE
     if not len(row):
         return Failures(row, requested, allocated, reserved, (), is_host)
-    from tb_plugin.analysis.device_memory.records import devices_of, name_in
+    from tb_plugin.analysis.memory.trace_devices import devices_of, name_in
 
     device = tuple(
         "" if each == MISSING else name_in(trace, each, MISSING if each == HOST_TYPE else at)
@@ -112,16 +97,12 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 
 
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
-    """Returns the failed requests in the steps with these labels.
-
-    If ``steps`` is None, returns all failed requests, including those outside of all steps.
-    """
+    """Returns the failed requests in the steps with these labels; all failed requests if ``steps`` is None."""
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
 
 
 def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
-    """Returns a sentence about the first failed request, and the numbers in this sentence."""
     row, device = int(failures.row[0]), failures.device[0]
     requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
     operator = int(trace.operator[row])
@@ -169,10 +150,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the Python line of a memory request.
-
-    If a backward operator has no Python line, returns that of its forward operator.
-    """
+    """Returns the Python line of a memory request, or of the forward operator of its backward operator."""
     lines = code_lines(trace)
     operator = int(trace.operator[row])
     forward = int(trace.forward[operator]) if operator != MISSING else MISSING
@@ -182,7 +160,6 @@ def line_of(trace: TraceTable, row: int) -> str | None:
 
 
 def marks_of(trace: TraceTable, failures: Failures) -> Series:
-    """Returns the failed requests as marks on a time axis, with their sizes."""
     values = [None if size == MISSING else size for size in failures.requested.tolist()]
     x: list[int | float | str] = trace.start_ns[failures.row].tolist()
     metric = METRICS.metric("failed_bytes")

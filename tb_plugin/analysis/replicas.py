@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
-from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.groupby import group
+from tb_plugin.analysis.metrics import SHARED
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.payloads import Figure, Notice
 
-Int64 = npt.NDArray[np.int64]
 Counts = Mapping[tuple[str, int], int]
 
 # States that data parallelism replicates on every rank and sharding divides.
@@ -31,24 +30,18 @@ FRAME = "memory_states"
 _MOST_BYTES = 1 << 50
 
 MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
-METRICS = SHARED.adding(
-    define(MOST_STATES, "text", {"state_category": ("State", "Parameters, gradients or optimizer state.")}),
-    define(
-        MOST_STATES,
-        "count",
-        {
+METRICS = SHARED.defining(
+    {
+        (MOST_STATES, "text"): {"state_category": ("State", "Parameters, gradients or optimizer state.")},
+        (MOST_STATES, "count"): {
             "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
             "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
         },
-    ),
-    define(
-        MOST_STATES,
-        "bytes",
-        {
-            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
-            for name in STATES
-        }
-        | {
+        (MOST_STATES, "bytes"): {
+            **{
+                f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
+                for name in STATES
+            },
             "state_block_bytes": ("Block size", "Bytes per block."),
             "repeated_bytes": (
                 "Replicated",
@@ -56,32 +49,22 @@ METRICS = SHARED.adding(
             ),
             "sharding_bytes": ("Freed by sharding", "Replicated bytes multiplied by (N - 1) / N, for N ranks."),
         },
-    ),
-    define(
-        "the allocated peak of each rank",
-        "bytes",
-        {
+        ("the allocated peak of each rank", "bytes"): {
             "peak_sharding_bytes": (
                 "Freed at the peak",
                 "Replicated bytes at the memory peaks, multiplied by (N - 1) / N.",
-            )
+            ),
         },
-    ),
-    define(
-        MOST_STATES,
-        "ratio",
-        {
+        (MOST_STATES, "ratio"): {
             "repeated_ratio": (
                 "Replicated share",
                 "Replicated share of these states' bytes, on the rank with the most.",
-            )
+            ),
         },
-    ),
-    define(
-        "mean per step",
-        "bytes",
-        {"all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")},
-    ),
+        ("mean per step", "bytes"): {
+            "all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")
+        },
+    }
 )
 
 
@@ -115,10 +98,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
 
 
 def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
-    """Returns the event after which the most bytes are allocated.
-
-    If several are equal, returns the first; -1 = before the first event.
-    """
+    """Returns the first event after which the most bytes are allocated; -1 = before the first event."""
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
@@ -128,10 +108,7 @@ def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of blocks for each (state, size) in a rank's ``states_frame``.
-
-    Impossible rows are skipped, because rank summaries may be untrusted.
-    """
+    """Returns the number of blocks for each (state, size). Impossible rows are skipped: summaries may be untrusted."""
     frame = part.frames.get(name)
     if frame is None:
         return {}
@@ -156,12 +133,10 @@ class Repeated(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Returns the number of replicated bytes, summed over all states."""
         return sum(self.alike.values())
 
     @property
     def sentence(self) -> str:
-        """Returns a text template that lists the replicated states."""
         return ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in STATES if self.alike[name])
 
     @property
@@ -176,10 +151,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def replicated_states(by_rank: Sequence[Counts]) -> Repeated | None:
-    """Returns the states that ranks replicate.
-
-    Returns None for a single rank, or if less than ``ALIKE`` of the largest rank's states is replicated.
-    """
+    """Returns the states that ranks replicate; None below ``ALIKE`` of the states of the largest rank."""
     if len(by_rank) < 2:
         return None
     total = max(sum(size * count for (_, size), count in counts.items()) for counts in by_rank)
@@ -196,10 +168,7 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
 
 
 def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding that ranks replicate states. The text of the finding starts with ``text``.
-
-    ``at_peak`` is the number of bytes that sharding saves at the memory peaks of the ranks, None if unknown.
-    """
+    """Returns the finding, which starts with ``text``. ``at_peak`` is the saving at the peaks, None if unknown."""
     peak = ""
     if at_peak is not None:
         peak = " when these states are largest, and {peak_sharding_bytes} less memory at the memory peak"

@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
 # In the order of PyTorch's category numbers.
@@ -28,10 +28,7 @@ BEFORE = -1
 
 
 class Action(msgspec.Struct, frozen=True):
-    """Kinds of memory changes, with the same numbers as in PyTorch.
-
-    ``LEVEL`` means that a file reports memory levels instead of changes.
-    """
+    """Kinds of memory changes, with PyTorch's numbers. ``LEVEL``: the file reports levels instead of changes."""
 
     LEVEL = 0
     PREEXISTING = 1
@@ -50,7 +47,6 @@ class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     action: Int8
     bytes: Int64
     end_ns: int
-    """Time of the last row in the file, in nanoseconds since 1970."""
     report: ReadReport
 
 
@@ -74,7 +70,6 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
 
     @property
     def has_actions(self) -> bool:
-        """Returns whether the file reports allocations, not only levels."""
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
@@ -93,9 +88,7 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
 
 @cached_by_argument
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
-    """Returns, for each category, the indices of its changes, and the category's total bytes after each of these
-    changes.
-    """
+    """Returns the indices of the changes of each category, and the bytes after each of these changes."""
     found = []
     for number in range(len(CATEGORIES)):
         place = np.flatnonzero(memory.category == number)
@@ -105,7 +98,6 @@ def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
 
 @cached_by_argument
 def moments_of(memory: CategoryMemory) -> Int64:
-    """Returns, for each distinct time, the index of the last change at that time."""
     times = memory.time_ns
     return np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.empty(0, np.int64)
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 READING = 0.5
 """Minimum share of a kernel's time that is spent reading memory."""
@@ -45,16 +42,12 @@ METRICS = OF_RULES.adding(
 
 
 def states_reading(trace: TraceTable) -> bool:
-    """Returns whether the trace contains the share of kernel time that is spent reading memory."""
     facts = facts_of(trace)
     return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
-    """Returns, for each kernel, whether it is memory-bound.
-
-    It must read memory for at least half of its time, and for at least twice as long as it computes.
-    """
+    """Returns whether each kernel reads memory for half of its time, and twice as long as it computes."""
     found = np.zeros(len(kernels), np.bool_)
     for read, computes in facts.reading:
         reads = numbers_of(trace, read, kernels)

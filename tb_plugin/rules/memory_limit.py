@@ -26,10 +26,7 @@ MEMORY_SHARE = 0.9
 
 
 def fullest_device(s: Scene) -> tuple[float, int, int, str] | None:
-    """Returns the used share, the peak bytes, the total bytes and the id of the device with the highest used share.
-
-    None if unknown.
-    """
+    """Returns used share, peak bytes, total bytes and id of the fullest device; None if unknown."""
     memory = s.trace.memory
     worst: tuple[float, int, int, str] | None = None
     for device in s.trace.devices:

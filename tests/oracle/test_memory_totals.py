@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analysis.device_memory.records import devices_of
+from tb_plugin.analysis.memory.trace_devices import devices_of
 from tests.builders import model, part
 from tests.conftest import SAMPLES, SHARED, UNLIKE
 
@@ -91,7 +91,7 @@ def test_live_blocks_account_for_the_trace_s_own_total(path: Path) -> None:
         expected = sorted(brute_force(events))
         blocks = device.blocks
         ends = [len(events) if r < 0 else r for r in blocks.release.tolist()]
-        assert sorted(zip(blocks.bytes.tolist(), blocks.allocation.tolist(), ends, strict=True)) == expected
+        assert sorted(zip(blocks.size.tolist(), blocks.allocation.tolist(), ends, strict=True)) == expected
 
         # What lived before the trace and outlives it: the level before the first event less the blocks given back.
         before = totals[0] - events[0]["Bytes"]
@@ -102,7 +102,7 @@ def test_live_blocks_account_for_the_trace_s_own_total(path: Path) -> None:
         for moment in [rng.randint(times[0] - 1000, times[-1] + 1000) for _ in range(MOMENTS)]:
             at = bisect.bisect_right(times, moment) - 1
             total = totals[at] if at >= 0 else before
-            assert int(blocks.bytes[blocks.live(device.at(moment))].sum()) + outlives == total
+            assert int(blocks.size[blocks.live(device.at(moment))].sum()) + outlives == total
             assert sum(size for size, begin, end in expected if begin <= at < end) + outlives == total
 
 

@@ -15,8 +15,8 @@ from tb_plugin.payloads import Notice
 from tb_plugin.profilers import RECORDERS, profilers
 from tb_plugin.rules import all_rules, rule_ids
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule
+from tb_plugin.views import allocations as snapshots
 from tb_plugin.views import memory
-from tb_plugin.views.allocations import findings as snapshots
 
 RULES = all_rules()
 CHECKS = [check for package in (memory, snapshots) for check in checks(package)]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
+from tb_plugin.analysis.memory.trace_devices import devices_of
 from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of
 from tb_plugin.model.category_memory import CATEGORIES
 from tb_plugin.model.trace.table import TraceTable
@@ -137,7 +137,7 @@ def test_a_trace() -> None:
     device = devices_of(table)[0]
     found = block_categories(table, owners_of(table), device)
     assert found.any_pass
-    told = [(int(size), ORDER[code]) for size, code in zip(device.blocks.bytes, found.of, strict=True)]
+    told = [(int(size), ORDER[code]) for size, code in zip(device.blocks.size, found.of, strict=True)]
     step = [(10, "input"), (30, "activation"), (5, "temporary"), (64, "gradient"), (7, "autograd_detail")]
     assert told == [
         (64, "parameter"), (40, "input"), *step, (64, "optimizer_state"), (9, "unknown"), *step, (9, "unknown")
@@ -180,7 +180,7 @@ def at_the_peak(path: Path, timeline: Path) -> tuple[TraceTable, Counter[str], C
     codes = block_categories(table, owners_of(table), device).of
     alive = device.blocks.live_at(device.at(-peak[1] - apart))
     judged = Counter[str]()
-    for code, size in zip(codes[alive], device.blocks.bytes[alive], strict=True):
+    for code, size in zip(codes[alive], device.blocks.size[alive], strict=True):
         judged[ORDER[code]] += int(size)
     return table, judged, +peak[2]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.device_memory.records import allocators_of, devices_of
+from tb_plugin.analysis.memory.trace_devices import allocators_of, devices_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -38,7 +38,7 @@ def test_nothing_is_reported_where_nothing_is_planted(seed: int) -> None:
     for annotated in (True, False):
         model = Program(seed, steps, annotated).run().snapshot
         found = steps_of(devices_of(model)[0])
-        assert (len(found), found.source) == ((steps, "annotations") if annotated else (0, ""))
+        assert len(found) == (steps if annotated else 0)
         assert [each.text for each in found_in(model)] == []
 
 
@@ -49,7 +49,9 @@ def test_a_leak_is_found_first_and_sized_exactly(seed: int) -> None:
     left: list[int] = []
     program.run(lambda: left.append(program.size_of(program.allocate(size, 77))))
     (leak,) = found_in(program.snapshot)
-    assert leak.rule == "snapshot_leak" and "program.py(77): work retains " in leak.text and leak.todo
+    assert (
+        leak.rule == "snapshot_leak" and "allocated by /home/user/train/program.py(77): work" in leak.text and leak.todo
+    )
     counted = left[1:]
     assert values(leak)["left_bytes"] == sum(counted) and values(leak)["left_blocks"] == len(counted)
     assert values(leak)["step_growth_bytes"] == sum(counted) / len(counted)
@@ -209,8 +211,7 @@ def test_segments_that_come_and_go() -> None:
     assert {each.rule for each in others} <= {"snapshot_single_peak"}
     said = values(found)
     assert found.rule == "snapshot_reserved_swings" and "empty_cache" in found.todo
-    assert (said["swing_steps"], said["steady_steps"], said["segments_given"]) == (7, 7, 7)
-    assert said["swing_bytes"] == 40 * MIB
+    assert said["reserved_cycles"] == 7 and said["returned_bytes"] >= 8 * 40 * MIB
 
 
 @pytest.mark.parametrize("seed", FEW)
@@ -229,8 +230,8 @@ def test_a_peak_of_one_block(seed: int) -> None:
         peak = max(peak, level)
         without = max(without, level - (each["size"] if each["frames"] == frames(89) and change > 0 else 0))
     assert found.rule == "snapshot_single_peak" and "program.py(89): work" in found.text
-    assert (said["most_allocated_bytes"], said["peak_less_bytes"]) == (peak, without)
-    assert said["saved_bytes"] == peak - without and said["life_events"] == 1
+    assert (said["peak_allocated_bytes"], said["peak_without_bytes"]) == (peak, without)
+    assert said["peak_drop_ratio"] == 1 - without / peak and said["life_events"] == 1
 
 
 @pytest.mark.parametrize("seed", FEW)

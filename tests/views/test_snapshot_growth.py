@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.memory.growth import change_of, live_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
-from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
-from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.analysis.snapshot.steps import Steps, growth_of_device, steps_of
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.views.growth.view import GrowthAnalysis
@@ -88,13 +89,13 @@ def recounted(held: DeviceLevels, steps: Steps) -> dict[int, dict[str, Any]]:
 
 
 def compare(held: DeviceLevels) -> None:
-    steps, growth = steps_of(held), growth_of(held)
+    steps, growth = steps_of(held), growth_of_device(held)
     if len(steps) < 2:
-        assert len(growth.stack) == 0
+        assert len(growth.owner) == 0
         return
     expected = recounted(held, steps)
-    assert set(growth.stack.tolist()) == set(expected)
-    for i, stack in enumerate(growth.stack.tolist()):
+    assert set(growth.owner.tolist()) == set(expected)
+    for i, stack in enumerate(growth.owner.tolist()):
         told = {
             "kept": growth.left_bytes[i], "blocks": growth.left_blocks[i], "counted": growth.counted[i],
             "growing": growth.growing[i], "first": growth.first_bytes[i], "last": growth.last_bytes[i],
@@ -102,14 +103,15 @@ def compare(held: DeviceLevels) -> None:
         }  # fmt: skip
         assert told == expected[stack]
     blocks = list(zip(*(held.block(key).tolist() for key in ("stack", "size", "begin", "freed")), strict=True))
-    for stack in (None, *growth.stack.tolist()[:3]):
-        live = live_of(held, steps, stack)
+    for stack in (None, *growth.owner.tolist()[:3]):
+        mine = held.table.take(np.flatnonzero(held.table.owner == stack)) if stack is not None else held.table
+        size, number = live_of(mine, steps.moments)
         for i, moment in enumerate(steps.moments.tolist()):
             there = [b for b in blocks if b[2] <= moment < b[3] and stack in (None, b[0])]
-            assert (live.bytes[i], live.blocks[i]) == (sum(b[1] for b in there), len(there))
+            assert (size[i], number[i]) == (sum(b[1] for b in there), len(there))
     first, second = int(steps.moments[1]), held.count - 1
-    change = change_of(held, first, second)
-    for i, stack in enumerate(change.stack.tolist()):
+    change = change_of(held.table, first, second)
+    for i, stack in enumerate(change.owner.tolist()):
         one, other = ({b for b in enumerate(blocks) if b[1][0] == stack and b[1][2] <= at < b[1][3]}
                       for at in (first, second))  # fmt: skip
         told = (change.first_bytes[i], change.second_bytes[i], change.first_blocks[i], change.second_blocks[i])

@@ -7,21 +7,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Metric, Slice
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
 
 UNKNOWN = ORDER.index("unknown")
 DERIVED = "Derived from allocation and release times."
@@ -29,20 +27,17 @@ REST = "Recorded total minus the categories above: unreleased memory from before
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns a payload with the allocated bytes by category after event ``at``.
-
-    The payload is empty if no forward pass is found, or if totals or addresses of the events are missing.
-    """
+    """Returns the allocated bytes by category after event ``at``; empty without a forward pass, totals or addresses."""
     if not (device.has_addresses and device.has_totals):
         return {}
     codes = MEMO.get(device, block_categories, lambda: block_categories(scene.trace, scene.owners, device))
     if not codes.any_pass:
         return {}
     blocks, total = device.blocks, device.level(at)
-    sizes = _sizes(codes.of, blocks.bytes, blocks.live_at(at))
+    sizes = _sizes(codes.of, blocks.size, blocks.live_at(at))
     # Older blocks with a recorded release, if the recorded total covers them.
     known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
-    older = _sizes(codes.of, blocks.bytes, known)
+    older = _sizes(codes.of, blocks.size, known)
     if older.sum() <= total - sizes.sum():
         sizes += older
     parts = [
@@ -77,9 +72,7 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns, for each block of a device, the training stage in which it was allocated and the training stage in
-    which it was released.
-    """
+    """Returns the training stages in which each block of a device was allocated and released."""
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))
@@ -122,7 +115,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     same_call = at(call, blocks.allocation, -1) == at(call, blocks.release, -2)
     same_pass = begin_pass == end_pass
     return Lives(
-        bytes=blocks.bytes,
+        bytes=blocks.size,
         begin=begin,
         end=end,
         begin_pass=begin_pass,
@@ -139,11 +132,7 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Returns the start times of forward passes, and the start times of all other stages, both in ascending order.
-
-    A forward pass starts at the first module call after another stage, or at the first operator that has a backward
-    operator.
-    """
+    """Returns the starts of forward passes, at their first module call or differentiable operator, and of other stages."""
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))
     rows = rows[~backward[rows]]

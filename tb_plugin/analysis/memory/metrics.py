@@ -1,119 +1,20 @@
-"""Metrics of memory blocks, levels and allocations in traces."""
+"""Metrics of memory blocks and levels in traces."""
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_memory.metrics import METRICS as OF_DEVICES
-from tb_plugin.analysis.metrics import CHOSEN_WINDOW, define
+from tb_plugin.analysis.metrics import CHOSEN_WINDOW, SHARED
 
-_WHAT = {
-    "allocated": "allocated",
-    "active": "allocated or waiting to be freed",
-    "reserved": "reserved from the driver",
-}
+COUNTED = "steps after the first, without the last ones"
 
-_OF_TOTALS = (
-    define(
-        "",
-        "text",
-        {
-            "allocator": ("Allocator", "Reported allocator or process, or the sum of all allocators."),
-            "component": ("Component", "Reported software component that retains device memory."),
-        },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "count",
-        {
+METRICS = SHARED.defining(
+    {
+        (CHOSEN_WINDOW, "count"): {
+            "reserved_cycles": ("Release cycles", "Decreases of reserved memory, each followed by an increase."),
             "stated_samples": ("Samples", "Reported memory totals."),
-            "stated_release_samples": (
-                "Releases only",
-                "Samples with a negative total.",
-            ),
+            "stated_release_samples": ("Releases only", "Samples with a negative total."),
             "components": ("Components", "Software components with reported memory."),
             "zero_components": ("Empty components", "Components that always have zero memory."),
             "release_components": ("Releases only", "Components that report only releases."),
-        },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "bytes",
-        {
-            **{
-                f"stated_{key}_bytes": (key.capitalize(), f"Reported bytes that are {what}.")
-                for key, what in _WHAT.items()
-            },
-            **{
-                f"stated_peak_{key}_bytes": (f"Peak {key}", f"Reported peak of bytes that are {what}.")
-                for key, what in _WHAT.items()
-            },
-            "signed_bytes": ("Recorded size", "Reported size; negative when an earlier block is released."),
-        },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "ns",
-        {
-            **{
-                f"stated_peak_{key}_at_ns": (f"Peak {key} at", "Earliest time of the peak, since trace start.")
-                for key in _WHAT
-            },
-            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, since the first event."),
-        },
-    ),
-)
-
-
-METRICS = OF_DEVICES.adding(
-    *_OF_TOTALS,
-    define(
-        "",
-        "code",
-        {
-            "caller": ("Called by", "Operator that calls the allocating operator."),
-            "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
-            "allocation_frame": ("Python line", "Python line of the allocation."),
-            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
-        },
-    ),
-    define(
-        "",
-        "text",
-        {
-            "block_state": (
-                "State",
-                "released: in the window. released later: after the window. never released: not in the trace. "
-                "allocated before: before the window. unpaired: one event is missing.",
-            ),
-            "allocation_step": ("Step", "Profiler step of the allocation."),
-            "matched_by": (
-                "Matched by",
-                "address and time: same allocation in the trace. time: operator running at that microsecond.",
-            ),
-            "growth_confidence": (
-                "Confidence",
-                "high: four or more steps of even growth. medium: three or more steps. low: other cases.",
-            ),
-            "fragmentation_cause": (
-                "Cause",
-                (
-                    "reserved before: no growth in the window. changing sizes, gaps between blocks: growth "
-                    "despite free memory. one large block: exceeds free memory. more than was requested: other "
-                    "cases."
-                ),
-            ),
-        },
-    ),
-    define(
-        "",
-        "bool",
-        {
-            "outlives_step": ("Outlives step", "The block outlives its allocation step."),
-        },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "count",
-        {
             "allocation_count": (
                 "Allocations",
                 "Allocations of the operator and its children; nested calls count once.",
@@ -124,7 +25,6 @@ METRICS = OF_DEVICES.adding(
             "kept_blocks": ("Retained blocks", "Blocks allocated in the step and unreleased at its end."),
             "kept_to_end_blocks": ("Never released blocks", "Retained blocks without a release in the trace."),
             "growth_steps": ("Steps", "Compared steps."),
-            "growth_blocks": ("Blocks per step", "Never released blocks per compared step."),
             "gap_growths": (
                 "Growth despite free memory",
                 "Increases of reserved memory although enough bytes were free.",
@@ -136,15 +36,24 @@ METRICS = OF_DEVICES.adding(
             "distinct_sizes": ("Sizes", "Distinct sizes of live blocks."),
             "block_number": ("Block", "Block number on its device, in order of first events."),
         },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "bytes",
-        {
-            "size_increase_bytes": (
-                "Size increase",
-                "Allocated minus released bytes, including nested operators.",
+        (CHOSEN_WINDOW, "bytes"): {
+            "peak_reserved_bytes": ("Peak reserved", "Largest reserved memory."),
+            "returned_bytes": ("Returned", "Sum of all decreases of reserved memory."),
+            "room_bytes": ("Never reserved", "Device memory minus peak reserved."),
+            "stated_allocated_bytes": ("Allocated", "Reported bytes that are allocated."),
+            "stated_active_bytes": ("Active", "Reported bytes that are allocated or waiting to be freed."),
+            "stated_reserved_bytes": ("Reserved", "Reported bytes that are reserved from the driver."),
+            "stated_peak_allocated_bytes": ("Peak allocated", "Reported peak of bytes that are allocated."),
+            "stated_peak_active_bytes": (
+                "Peak active",
+                "Reported peak of bytes that are allocated or waiting to be freed.",
             ),
+            "stated_peak_reserved_bytes": (
+                "Peak reserved",
+                "Reported peak of bytes that are reserved from the driver.",
+            ),
+            "signed_bytes": ("Recorded size", "Reported size; negative when an earlier block is released."),
+            "size_increase_bytes": ("Size increase", "Allocated minus released bytes, including nested operators."),
             "self_size_increase_bytes": ("Self increase", "Allocated minus released bytes of the operator itself."),
             "allocation_bytes": ("Allocation size", "Allocated bytes, including nested operators."),
             "self_allocation_bytes": ("Self allocation size", "Allocated bytes of the operator itself."),
@@ -155,26 +64,22 @@ METRICS = OF_DEVICES.adding(
             "unreleased_bytes": ("Unreleased", "Bytes allocated in the window and never released."),
             "kept_bytes": ("Retained", "Bytes allocated in the step and unreleased at its end."),
             "kept_to_end_bytes": ("Never released", "Retained bytes without a release in the trace."),
-            "growth_bytes": ("Growth per step", "Never released bytes per compared step."),
-            "owner_growth_bytes": ("Growth of this operator", "Growth per step of the named operator and line."),
             "cache_bytes": ("Retained", "Retained bytes at the start of the last step."),
             "unused_reserved_bytes": (
                 "Reserved, unused",
                 "Peak reserved minus the largest allocated memory during that peak.",
             ),
-            "gap_growth_bytes": (
-                "Growth despite free memory",
-                "Bytes reserved although enough bytes were free.",
-            ),
+            "gap_growth_bytes": ("Growth despite free memory", "Bytes reserved although enough bytes were free."),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
             "peak_without_bytes": ("Peak without block", "Peak allocated without this block and similar blocks."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "ns",
-        {
+        (CHOSEN_WINDOW, "ns"): {
+            "driver_memory_ns": ("Driver calls", "Host time in driver memory calls, excluding set-up."),
+            "stated_peak_allocated_at_ns": ("Peak allocated at", "Earliest time of the peak, since trace start."),
+            "stated_peak_active_at_ns": ("Peak active at", "Earliest time of the peak, since trace start."),
+            "stated_peak_reserved_at_ns": ("Peak reserved at", "Earliest time of the peak, since trace start."),
+            "pooled_at_ns": ("Reusable at", "Time when the memory becomes reusable, since the first event."),
             "moment_ns": ("Time", "Time since the first event."),
             "allocated_at_ns": ("Allocated at", "Allocation time, since the first event."),
             "released_at_ns": ("Released at", "Release time, since the first event."),
@@ -183,26 +88,10 @@ METRICS = OF_DEVICES.adding(
             "peak_time_ns": ("Peak at", "Time of peak allocated memory, since the first event."),
             "peak_reserved_time_ns": ("Peak reserved at", "Time of peak reserved memory, since the first event."),
         },
-    ),
-    define(
-        "",
-        "ns",
-        {
-            "clock_apart_ns": (
-                "Clock difference",
-                "Allocation time in the snapshot minus the nearest time in the trace.",
-            ),
-        },
-    ),
-    define(
-        CHOSEN_WINDOW,
-        "ratio",
-        {
+        (CHOSEN_WINDOW, "ratio"): {
+            "room_ratio": ("Never reserved", "Never reserved memory divided by device memory."),
             "unused_reserved_ratio": ("Reserved, unused", "Unused reserved bytes divided by peak reserved bytes."),
-            "varying_calls_ratio": (
-                "Varying shapes",
-                "Share of driver call time with varying shapes.",
-            ),
+            "varying_calls_ratio": ("Varying shapes", "Share of driver call time with varying shapes."),
             "varying_sizes_ratio": (
                 "Varying sizes",
                 "Share of bytes in allocations whose size is missing in some steps.",
@@ -210,5 +99,54 @@ METRICS = OF_DEVICES.adding(
             "peak_drop_ratio": ("Peak reduction", "1 - peak without block / peak allocated."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the allocated peak."),
         },
-    ),
+        ("", "text"): {
+            "allocator": ("Allocator", "Reported allocator or process, or the sum of all allocators."),
+            "component": ("Component", "Reported software component that retains device memory."),
+            "block_state": (
+                "State",
+                "released: in the window. released later: after the window. never released: not in the trace. "
+                "allocated before: before the window. unpaired: one event is missing.",
+            ),
+            "allocation_step": ("Step", "Profiler step of the allocation."),
+            "matched_by": (
+                "Matched by",
+                "address and time: same allocation in the trace. time: operator running at that microsecond.",
+            ),
+            "fragmentation_cause": (
+                "Cause",
+                "reserved before: no growth in the window. changing sizes, gaps between blocks: growth despite free "
+                "memory. one large block: exceeds free memory. more than was requested: other cases.",
+            ),
+        },
+        ("", "code"): {
+            "caller": ("Called by", "Operator that calls the allocating operator."),
+            "outermost_operator": ("Top-level operator", "Top-level operator running at the allocation."),
+            "allocation_frame": ("Python line", "Python line of the allocation."),
+            "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
+        },
+        ("", "bool"): {
+            "outlives_step": ("Outlives step", "The block outlives its allocation step."),
+        },
+        ("", "ns"): {
+            "clock_apart_ns": (
+                "Clock difference",
+                "Allocation time in the snapshot minus the nearest time in the trace.",
+            ),
+        },
+        (COUNTED, "bytes"): {
+            "step_growth_bytes": ("Per step", "Bytes per step that remain allocated after the last step."),
+            "left_bytes": ("Remaining", "Bytes of these steps that remain allocated after the last step."),
+        },
+        (COUNTED, "number"): {
+            "step_growth_blocks": ("Blocks per step", "Blocks per step that remain allocated after the last step."),
+        },
+        (COUNTED, "count"): {
+            "growing_steps": ("Growing steps", "Steps with unreleased blocks."),
+            "counted_steps": ("Steps", "Analysed steps."),
+            "left_blocks": ("Remaining blocks", "Blocks of these steps that remain allocated after the last step."),
+        },
+        (COUNTED, "ratio"): {
+            "leak_confidence": ("Confidence", "Share of growing steps multiplied by the evenness of their growth."),
+        },
+    }
 )

@@ -12,16 +12,13 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import annotation_at, phases_of
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.memory.owners import Owners, tracks_of
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int32, Int64, places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import innermost_at
 
 # Columns of ``Origins``.
 ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):
@@ -35,15 +32,12 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_recorded(self) -> bool:
-        """Returns whether any event has an origin of this kind."""
         return bool((self.of != MISSING).any())
 
     def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts of these events, null if an event has no origin."""
         return self.texts_of(self.of[events])
 
     def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts at these indices, null for -1."""
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
@@ -84,10 +78,7 @@ def step_at(trace: TraceTable, time: Int64) -> Int32:
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Returns, for each event, the Python line of the innermost operator or Python call.
-
-    If a backward operator has no Python line, that of its forward operator is used.
-    """
+    """Returns the Python line of the innermost operator or call. A backward operator has that of its forward operator."""
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
     place = innermost_at(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)

@@ -7,14 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int32, Int64, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost_at, nest, roots_of
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Owners(msgspec.Struct, frozen=True, eq=False):
@@ -29,34 +26,20 @@ class Owners(msgspec.Struct, frozen=True, eq=False):
     operator: Int32
     """For each event, the index in ``operators`` of its innermost operator."""
     module: Int32
-    """For each event, the row of the innermost module call.
-
-    An event in a backward operator belongs to the module of the forward operator.
-    """
+    """Row of the innermost module call of each event; in the backward pass, the module of the forward operator."""
     forward: Int32
-    """For each event, the row of the forward operator that belongs to its operator.
-
-    If its operator has no forward operator, the nearest ancestor that has a forward operator is used.
-    """
+    """Row of the forward operator of each event's operator, or of its nearest ancestor that has a forward operator."""
     reported: Int32 = no_rows(np.int32)
-    """For each event, the operator name (string id) that the profiler reports.
-
-    Empty if the profiler reports no names.
-    """
+    """Operator name (string id) that the profiler reports for each event; empty if it reports none."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the operator name (string id) of each event.
-
-        If no operator call is recorded, returns the name that the profiler reports.
-        """
+        """Returns the operator name (string id) of each event: that of the recorded call, else the reported name."""
         return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the name (string id) of the operator that calls each event's operator."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the name (string id) of the top-level operator that encloses each event."""
         return self._or_reported(
             _take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events
         )
@@ -65,22 +48,16 @@ class Owners(msgspec.Struct, frozen=True, eq=False):
         return np.where(names == MISSING, self.reported[events], names) if len(self.reported) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns the name (string id) of each event's module."""
         return _take(trace.name, self.module[events])
 
 
 def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
-    """Returns the values at these indices, -1 for index -1."""
     found = values[at] if len(values) else at
     return np.where(at == MISSING, MISSING, found).astype(np.int32)
 
 
 def owners_of(trace: TraceTable) -> Owners:
-    """Returns, for each allocator event, the innermost operator and the innermost module call on its thread.
-
-    If the profiler reports an operator name for the event, the enclosing call with this name is used. If there is
-    no such call, only the name is known.
-    """
+    """Returns the innermost operator and module call of each event, or the call of the operator that the profiler reports."""
     owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
     stated = trace.reported_memory.name
     if not len(stated):
@@ -92,10 +69,7 @@ def owners_of(trace: TraceTable) -> Owners:
 
 @cached_by_argument
 def _reported_calls(trace: TraceTable) -> Int64:
-    """Returns, for each allocator event, the row of the call of the operator that the profiler reports (-1 = none).
-
-    If several calls of this operator are active, returns the latest call.
-    """
+    """Returns the row of the latest open call of the operator that the profiler reports for each event (-1 = none)."""
     stated, time = trace.reported_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
     wanted[stated[stated != MISSING]] = True
@@ -157,10 +131,7 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @cached_by_argument
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event, -1 if the event's thread has no rows in the trace.
-
-    If the profiler reports an operator for the event, the track of the operator's call is used.
-    """
+    """Returns the track of each event, or of the call of its reported operator; -1 if its thread has no rows."""
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
     key = memory.pid.astype(np.int64) << 32 | memory.tid.astype(np.int64)

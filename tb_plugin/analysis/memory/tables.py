@@ -6,26 +6,21 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level, with_ancestors
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins
 from tb_plugin.analysis.memory.owners import Owners
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.range_patterns import MODULE
-from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, group, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Owner of memory that was live before the first event.
 BEFORE = "(before the trace)"
@@ -39,8 +34,6 @@ SUMS = (
 
 
 class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Data that all memory tables use."""
-
     trace: TraceTable
     owners: Owners
     origins: Origins
@@ -48,59 +41,43 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and operator.
-
-    For each device, all events outside of operators are in one row.
-    """
-    trace = scene.trace
+    """Returns one row per device and operator. All events outside of operators are in one row."""
     # Threads without allocations count too: the number of calls equals that of the operator view.
-    operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    began = operators[scene.window.holds(trace.start_ns[operators])]
-    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    calls = _calls(scene, np.flatnonzero(scene.trace.kind == EventKind.OPERATOR))
     found = [_operators(scene, device, calls) for device in devices]
-    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
-    empty |= {key: pa.array([], pa.int64()) for key in ("calls", *SUMS)}
-    table = pa.concat_tables([pa.table(empty), *found])
-    order = [("self_size_increase_bytes", "descending"), ("self_allocation_bytes", "descending")]
-    return Frame(
-        name="memory_operators",
-        title="Memory by operator",
-        columns=METRICS.columns(
-            "name", "device", "calls", *SUMS, hidden=hidden_of(devices), share=("self_allocation_bytes",)
-        ),
-        data=table.sort_by([*order, ("device", "ascending"), ("name", "ascending")]),
-        row_key=("device", "name"),
-        name_column="name",
-        sort=Sort("self_size_increase_bytes", True),
-    )
+    order = ("self_size_increase_bytes", "self_allocation_bytes")
+    return frame_by_operator("memory_operators", "Memory by operator", devices, found, ("calls", *SUMS), order)
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a table with one row per device and top-level operator.
-
-    Each allocation is included in exactly one row.
-    """
+    """Returns one row per device and top-level operator. Each allocation is included in exactly one row."""
     trace = scene.trace
-    alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
-    began = alone[scene.window.holds(trace.start_ns[alone])]
-    calls = np.bincount(trace.name[began], minlength=len(trace.strings))
+    calls = _calls(scene, np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING)))
     found = [_outermost(scene, device, calls) for device in devices]
-    empty = {"name": pa.array([], pa.large_string()), "device": pa.array([], pa.string())}
-    empty |= {key: pa.array([], pa.int64()) for key in ("outer_calls", *TOTALS)}
-    order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
-    return Frame(
-        name="memory_operators_outermost",
-        title="Memory by top-level operator",
-        columns=METRICS.columns(
-            "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
-        ),
-        data=pa.concat_tables([pa.table(empty), *found]).sort_by(
-            [*order, ("device", "ascending"), ("name", "ascending")]
-        ),
-        row_key=("device", "name"),
-        name_column="name",
-        sort=Sort("size_increase_bytes", True),
-    )
+    order, title = ("size_increase_bytes", "allocation_bytes"), "Memory by top-level operator"
+    return frame_by_operator("memory_operators_outermost", title, devices, found, ("outer_calls", *TOTALS), order)
+
+
+def frame_by_operator(
+    name: str,
+    title: str,
+    devices: Sequence[Device],
+    found: Sequence[pa.Table],
+    keys: Sequence[str],
+    order: Sequence[str],
+) -> Frame:
+    """Returns a table with one row per device and operator, sorted by ``order``. The second of its columns has shares."""
+    schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(keys, pa.int64())})
+    columns = METRICS.columns("name", "device", *keys, hidden=hidden_of(devices), share=(order[1],))
+    sorting = [*((key, "descending") for key in order), ("device", "ascending"), ("name", "ascending")]
+    data = pa.concat_tables([schema.empty_table(), *found]).sort_by(sorting)
+    return Frame(name, title, columns, data, ("device", "name"), "name", Sort(order[0], True))
+
+
+def _calls(scene: Scene, operators: Int64) -> Int64:
+    """Returns the number of calls in the window, for each name (string id)."""
+    began = operators[scene.window.holds(scene.trace.start_ns[operators])]
+    return np.bincount(scene.trace.name[began], minlength=len(scene.trace.strings))
 
 
 def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
@@ -119,10 +96,7 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns the device column if there is only one device, because the tables then hide it.
-
-    Otherwise, returns no columns.
-    """
+    """Returns the columns that tables about these devices hide: the device, if there is only one."""
     return ("device",) if len(devices) == 1 else ()
 
 
@@ -164,10 +138,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
-    """Returns the names of the operators that allocated the blocks.
-
-    If ``known`` is False, the block was allocated before the trace.
-    """
+    """Returns the names of the allocating operators. ``known`` is False for blocks from before the trace."""
     names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-
 
 def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
-    """Returns a table of these blocks, in the order of ``rows``.
-
-    ``end_event`` and ``end_ns`` refer to the first release event of each block.
-    """
+    """Returns a table of these blocks. ``end_event`` and ``end_ns`` refer to the first release event of each block."""
     snapshot = device.snapshot
     words, stack = stack_words(snapshot), device.block("stack")[rows]
     begin, freed, requested = (device.block(name)[rows] for name in ("begin", "freed", "requested"))
@@ -54,7 +49,6 @@ def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
 
 
 def event_table(device: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns a table of a device's events from ``first`` to ``last``, both included."""
     snapshot, events = device.snapshot, device.snapshot.events
     stop = device.count if last is None else min(last + 1, device.count)
     rows = slice(device.events.start + first, device.events.start + stop)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
@@ -44,11 +44,9 @@ class BlockCategories(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def has_any(self) -> bool:
-        """Returns whether the categories are known."""
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
-        """Returns the category names of these blocks, null if categories are unknown."""
         if not self.has_any:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
@@ -79,11 +77,7 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Returns the categories recorded in the snapshot.
-
-    Blocks without a recorded category have the category unknown. If there are more categories than int8 codes,
-    blocks of the last categories are unknown too.
-    """
+    """Returns the recorded categories. Blocks without a category, or beyond the int8 codes, are unknown."""
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None
@@ -97,7 +91,6 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of these blocks by category. A category is omitted if its blocks have no bytes."""
     found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], device.block("size")[rows])
@@ -105,7 +98,6 @@ def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
 
 
 def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns a payload with the allocated bytes by category after event ``at``. Empty if categories are unknown."""
     found = categories_of_blocks(device)
     if not found.has_any:
         return {}
@@ -128,10 +120,6 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
 
 
 def category_notes(device: DeviceLevels) -> list[Notice]:
-    """Returns a notice that explains why categories are unknown.
-
-    Returns no notice if the categories are known or the device has no blocks.
-    """
     found = categories_of_blocks(device)
     if found.has_any or not len(device.block("size")):
         return []

@@ -8,15 +8,15 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.allocator import device_name
 from tb_plugin.analysis.base import Params, int_param
+from tb_plugin.analysis.memory.blocks import Blocks, blocks_of_snapshot
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Blocks, Snapshot
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Snapshot
 
 HOST_NAME = "pinned host memory"
+# Parameters of ``span_of``.
+SPAN = ("from", "to", "from_ns", "to_ns")
 
 
 class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
@@ -31,7 +31,6 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def count(self) -> int:
-        """Returns the number of events."""
         return int(self.events.stop - self.events.start)
 
     @property
@@ -42,18 +41,19 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
     def time_ns(self) -> Int64:
         return self.snapshot.events.time_ns[self.events]
 
+    @property
+    def table(self) -> Blocks:
+        return blocks_of_snapshot(self.snapshot, self.blocks)
+
     def block(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns one column of the table of the device's blocks."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.blocks, column)[self.blocks]
         return found
 
     def segment(self, column: str) -> npt.NDArray[np.int64]:
-        """Returns one column of the table of the device's segments."""
         found: npt.NDArray[np.int64] = getattr(self.snapshot.segments, column)[self.segments]
         return found
 
     def at_time(self, time_ns: int) -> int:
-        """Returns the number of the last event at or before a time (-1 = none)."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
@@ -61,18 +61,12 @@ class DeviceLevels(msgspec.Struct, frozen=True, eq=False):
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
 
     def allocated(self, event: int) -> Int64:
-        """Returns the indices of the blocks that are allocated after an event.
-
-        Blocks whose release was requested are excluded.
-        """
+        """Returns the indices of the blocks after an event whose release was not requested."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
 class Levels(msgspec.Struct, frozen=True, eq=False):
-    """Memory levels of a device, in bytes.
-
-    Entry e + 1 is the level after event e; entry 0 is the level before the first event.
-    """
+    """Memory levels of a device, in bytes. Entry e + 1 is the level after event e."""
 
     allocated: Int64
     """Total bytes of the blocks whose release was not requested."""
@@ -81,15 +75,10 @@ class Levels(msgspec.Struct, frozen=True, eq=False):
     reserved: Int64
 
     def peak(self) -> int:
-        """Returns the first event after which the most bytes are allocated (-1 = before the first event)."""
         return int(np.argmax(self.allocated)) - 1
 
     def most_reserved(self) -> int:
-        """Returns the event after which the most bytes are reserved (-1 = before the first event).
-
-        If there are several such events, returns the one with the most active bytes. If these are equal too,
-        returns the first.
-        """
+        """Returns the first event with the most reserved bytes, and among these with the most active bytes."""
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
 
@@ -113,10 +102,7 @@ def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the requested device. By default, returns the device that has the most events.
-
-    Raises BadRequest for an unknown device.
-    """
+    """Returns the requested device, by default that with the most events. Raises BadRequest for an unknown device."""
     devices = devices_of(snapshot)
     requested = params.get("device")
     if not requested:
@@ -153,10 +139,7 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
 
 
 def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
-    """Returns the bytes of blocks or segments after each event.
-
-    The result has ``count + 1`` entries. The first entry is for the time before the first event.
-    """
+    """Returns the bytes after each event. The first of ``count + 1`` entries is for the time before the first event."""
     change = np.zeros(count + 1, np.int64)
     np.add.at(change, begin + 1, size)
     ends = np.flatnonzero((end != NEVER) & (end >= begin))
@@ -165,11 +148,7 @@ def bytes_after_events(count: int, begin: Int64, end: Int64, size: Int64) -> Int
 
 
 def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event number in a request parameter, None if missing. Numbers outside of the history are replaced
-    by the first or last event number.
-
-    Raises BadRequest if the parameter is not an integer.
-    """
+    """Returns the requested event number, moved into the history; None if missing. Raises BadRequest for other texts."""
     requested = int_param(params, key)
     return None if requested is None else min(max(requested, -1), device.count - 1)
 
@@ -191,9 +170,4 @@ def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
 
 
 def ooms_of(device: DeviceLevels) -> Int64:
-    """Returns the numbers of the out-of-memory events."""
     return np.flatnonzero(device.action == Action.OOM)
-
-
-def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:
-    return tuple(getattr(blocks, name)[rows] for name in names)

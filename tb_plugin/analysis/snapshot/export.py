@@ -15,7 +15,6 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def events_of(model: object, where: str) -> pa.Table:
-    """Returns all allocator events of a snapshot or trace. Raises NotFoundError for all other models."""
     if isinstance(model, Snapshot):
         parts = []
         for device in devices_of(model):
@@ -35,11 +34,7 @@ def events_of(model: object, where: str) -> pa.Table:
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:
-    """Returns the blocks of one device of a snapshot. If ``at`` is given, returns only blocks that exist after
-    event ``at``.
-
-    Raises NotFoundError for models other than snapshots, and BadRequest for an unknown device.
-    """
+    """Returns the blocks of a device of a snapshot, or those after event ``at``. Raises NotFoundError or BadRequest."""
     if not isinstance(model, Snapshot):
         do = "For the blocks of a trace, request the table memory_events of the view memory."
         raise NotFoundError("Only a memory snapshot has blocks at every event.", where, do)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
 # Text of one column of a table, bytes.
@@ -49,14 +49,11 @@ class StackWords(msgspec.Struct, frozen=True, eq=False):
     text: pa.Array
     """Frames of each stack as ``path(line): function``, innermost first, separated by ``;``."""
     line: pa.Array
-    """User line of each stack: the innermost Python frame that is not in PyTorch, in the standard library or in an
-    installed package.
-    """
+    """User line of each stack: the innermost Python frame outside of PyTorch, the standard library and packages."""
     frame_text: list[str]
     is_python: npt.NDArray[np.bool_]
 
     def line_labels(self, stack: Ids) -> pa.Array:
-        """Returns the user line of each stack, or ``NO_STACK`` if this line is unknown."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
@@ -123,11 +120,7 @@ def _line_of(
 
 
 def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
-    """Returns whether a frame is a Python frame. Most native frames have no line number.
-
-    If the file has no extension, the frame is Python if its function name is an identifier, as in console scripts
-    and notebook cells.
-    """
+    """Returns whether a frame is a Python frame: by its file, else by its line and function name."""
     if file in (None, "", "??"):
         return False
     # Profiles converted by PyTorch have no file: the function name contains it.
@@ -138,10 +131,7 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
-    """Returns the text at each index, null for -1.
-
-    Texts are shortened if the column would otherwise be larger than ``MAX_COLUMN_BYTES``.
-    """
+    """Returns the text at each index, null for -1. Texts are cut if the column exceeds ``MAX_COLUMN_BYTES``."""
     which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
     sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
     if sizes[which].sum() > MAX_COLUMN_BYTES:
@@ -152,18 +142,15 @@ def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
 
 
 def address_texts(address: Int64) -> pa.Array:
-    """Formats addresses in hexadecimal, null if unknown."""
     return pa.array([None if at == MISSING else f"0x{at:x}" for at in address.tolist()], pa.large_string())
 
 
 def stream_texts(snapshot: Snapshot, stream: Ids) -> pa.Array:
-    """Returns stream names: "default", or the stream number in the snapshot."""
     names = ["default" if value == 0 else f"0x{value:x}" if value > 4096 else str(value) for value in snapshot.streams]
     return texts_of(pa.array([*names, None], pa.large_string()), stream)
 
 
 def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
-    """Returns pool names: "default", or "private" with the pool id."""
     names = ["default" if pair == (0, 0) else f"private {pair[0]}.{pair[1]}" for pair in snapshot.pools]
     return texts_of(pa.array([*names, None], pa.large_string()), pool)
 

@@ -16,11 +16,7 @@ from tb_plugin.model.snapshot.table import Snapshot
 
 @cached_by_argument
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
-    """Returns the module in which each stack runs, null if unknown. The last entry is for index -1.
-
-    This is the innermost module whose ``forward`` is user code. If there is no such module, it is the innermost
-    module.
-    """
+    """Returns the innermost module of each stack, if possible of user code; null if unknown. The last entry is for -1."""
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)
     found = [
@@ -45,7 +41,6 @@ class _Frames:
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 
     def module(self, every: Sequence[int]) -> str | None:
-        """Returns the module of a stack. The stack's frames are listed innermost first."""
         nearest = None
         # Interpreter frames are between the frames of a caller and its callee.
         stack = [frame for frame in every if self._counts[frame]]

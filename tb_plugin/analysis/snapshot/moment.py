@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Bytes of a segment of small blocks, and of a page of an expandable segment of small blocks.
 SMALL_PAGE = 2 << 20
@@ -30,10 +27,7 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     stream: Int64
     pool: Int64
     is_large: Bool
-    """Whether the segment is for large blocks.
-
-    If this property is not recorded, it is derived from the segment's size.
-    """
+    """Whether the segment is for large blocks, as recorded or by its size."""
     is_expandable: Bool
     stack: Int64
     pieces: Int64
@@ -45,29 +39,21 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def page(self) -> Int64:
-        """Returns, for each segment, the smallest unit that can be returned to the driver: the entire segment, or a
-        page if the segment is expandable.
-        """
+        """Returns the smallest unit of each segment that can be returned to the driver: the segment, or a page of it."""
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
-        """Returns, for each position, the index of the segment that contains it."""
         found: Int64 = np.searchsorted(self.first, position, side="right") - 1
         return found
 
     def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
-        """Returns the number of bytes in each unused range that can be returned to the driver.
-
-        ``row`` is the segment of each range.
-        """
+        """Returns the bytes of each unused range that can be returned to the driver. ``row`` is its segment."""
         page = self.page[row]
         low, high = start - self.first[row], end - self.first[row]
         return np.maximum(high // page + -low // page, 0) * page
 
 
 class Gaps(msgspec.Struct, frozen=True, eq=False):
-    """Unused ranges in segments, sorted by position. ``row`` is the index of each range's segment."""
-
     row: Int64
     start: Int64
     size: Int64
@@ -93,31 +79,25 @@ class Moment(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def reserved(self) -> int:
-        """Returns the total bytes of all segments."""
         return int(self.rows.first[-1])
 
     @property
     def allocated(self) -> int:
-        """Returns the total bytes of the blocks whose release was not requested."""
         return int(self.size[~self.is_pending].sum())
 
     @property
     def pending(self) -> int:
-        """Returns the total bytes of blocks whose release was requested, but that a stream may still use."""
         return int(self.size[self.is_pending].sum())
 
     @property
     def free(self) -> int:
-        """Returns the total bytes of all gaps."""
         return int(self.gaps.size.sum())
 
     @property
     def largest_gap(self) -> int:
-        """Returns the size of the largest gap in bytes."""
         return int(self.gaps.size.max(initial=0))
 
     def by_row(self, values: Int64, row: Int64) -> Int64:
-        """Returns the sum of values for each segment. ``row`` contains the segment of each value."""
         total = np.zeros(len(self.rows), np.int64)
         np.add.at(total, row, values)
         return total
@@ -173,9 +153,7 @@ def _rows(device: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns the starts and the ends of all blocks and of all segment boundaries, both sorted, and the index of
-    each block among these entries.
-    """
+    """Returns sorted starts and ends of blocks and segment boundaries, and the index of each block among them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
     order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there
@@ -195,15 +173,13 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns, for each gap, the number of bytes that cannot be returned to the driver because the same segment or
-    page also contains blocks.
-    """
+    """Returns the bytes of each gap that cannot be returned to the driver because of blocks in its segment or page."""
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 
 
 def pinned_by(moment: Moment) -> Int64:
-    """Returns, for each block, the number of bytes that could be returned to the driver if this block were released."""
+    """Returns the bytes that could be returned to the driver if each block were released."""
     rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
     starts, ends, place = _items(rows, start, moment.size)
     if not len(place):
@@ -217,10 +193,7 @@ def pinned_by(moment: Moment) -> Int64:
 
 
 class Obstacles(msgspec.Struct, frozen=True, eq=False):
-    """For each segment, the adjacent blocks that would have to be released so that a memory request fits.
-
-    If there are several choices, these are the blocks with the fewest bytes in use.
-    """
+    """For each segment, the fewest bytes in adjacent blocks that would have to be released for a memory request."""
 
     row: Int64
     first: Int64
@@ -233,10 +206,7 @@ class Obstacles(msgspec.Struct, frozen=True, eq=False):
 
 
 def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
-    """Returns the obstacles to a memory request in each segment of the mask ``chosen``, fewest bytes first.
-
-    Segments that are smaller than the request are omitted.
-    """
+    """Returns the obstacles in the segments of the mask ``chosen`` that are large enough, fewest bytes first."""
     rows = moment.rows
     starts, ends, place = _items(rows, moment.start, moment.size)
     size = np.zeros(len(starts), np.int64)

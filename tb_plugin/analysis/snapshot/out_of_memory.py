@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, ooms_of
-from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
-from tb_plugin.analysis.snapshot.free_memory import SMALL_BLOCK
-from tb_plugin.analysis.snapshot.labels import stack_words
-from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
+from tb_plugin.analysis.snapshot.metrics import METRICS, RAN_OUT
 from tb_plugin.analysis.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
+# Larger blocks are in large segments.
+SMALL_BLOCK = 1 << 20
 # Only the last ones are listed, because a program that retries may have any number.
 MOST_OOMS = 20
 
@@ -37,29 +36,24 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def pool_free(self) -> int:
-        """Returns the number of unused bytes in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the size of the largest gap in segments that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
     @property
     def cache_free(self) -> int:
-        """Returns the number of unused bytes in the entire cache."""
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
     def fits_if_contiguous(self) -> bool:
-        """Returns whether the request would fit if memory were not fragmented."""
         return self.requested <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
-        """Returns the reason why the request failed, as a key of ``_CAUSES``."""
         if self.pool_gap >= self.requested:
             return "gap"
         if self.fits_if_contiguous:
@@ -70,9 +64,6 @@ class RunningOut(msgspec.Struct, frozen=True, eq=False):
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
-    """Returns the state of the memory when a request failed, including the blocks that prevent the request from
-    fitting.
-    """
     events, at = device.snapshot.events, device.events.start + event
     moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
@@ -84,13 +75,11 @@ def ran_out(device: DeviceLevels, event: int) -> RunningOut:
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Returns, for each entry of ``values``, whether it equals ``value``. Unrecorded values (-1) count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
 
 def last_ooms(device: DeviceLevels) -> list[RunningOut]:
-    """Returns the last ``MOST_OOMS`` failed requests, sorted by time."""
     return [ran_out(device, event) for event in ooms_of(device)[-MOST_OOMS:].tolist()]
 
 
@@ -104,7 +93,6 @@ _CAUSES = {
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
-    """Returns a sentence about a failed request, and the numbers in this sentence."""
     figures = figures_of(one)
     line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
@@ -125,8 +113,20 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     return text, [METRICS.figure("event_number", one.event), *figures]
 
 
+def largest_line(device: DeviceLevels, event: int) -> tuple[str | None, int, int]:
+    """Returns the line with the most allocated bytes, its bytes, and the bytes without a known line."""
+    rows = device.allocated(event)
+    groups = group(device.block("stack")[rows])
+    lines = texts_of(stack_words(device.snapshot).line, device.block("stack")[rows][groups.first]).to_pylist()
+    sums: dict[str | None, int] = defaultdict(int)
+    for line, size in zip(lines, groups.sum(device.block("size")[rows]).tolist(), strict=True):
+        sums[line] += size
+    unknown = sums.pop(None, 0)
+    line = max(sums, key=lambda each: sums[each], default=None)
+    return line, unknown if line is None else sums[line], unknown
+
+
 def figures_of(one: RunningOut) -> list[Figure]:
-    """Returns the numbers that describe a failed request."""
     runs = one.obstacles
     found = len(runs.row) > 0
     values = {
@@ -143,7 +143,6 @@ def figures_of(one: RunningOut) -> list[Figure]:
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns a mask of the blocks that would have to be released for a failed request to fit."""
     found = np.zeros(len(moment.block), np.bool_)
     if one is not None and len(one.obstacles.row):
         first = int(one.obstacles.first[0])

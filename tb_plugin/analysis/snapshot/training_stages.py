@@ -10,16 +10,15 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.memory_categories import Lives, When
 from tb_plugin.analysis.range_patterns import OPTIMIZER
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.analysis.snapshot.labels import stack_words
+from tb_plugin.analysis.snapshot.steps import marks_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot, Stacks
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
 
 # The stack has no stage.
 SILENT = -1
@@ -28,7 +27,6 @@ DATA = int(max(When)) + 1
 
 
 def tells_stages(device: DeviceLevels) -> bool:
-    """Returns whether any allocation stack of a device shows in which training stage it runs."""
     stacks = device.block("stack")
     stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
@@ -41,10 +39,7 @@ def _stages(snapshot: Snapshot) -> Int8:
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """Returns, for each stack, the depth of the first matching frame.
-
-        If no frame matches, returns the number of all frames.
-        """
+        """Returns the depth of the first matching frame of each stack, else the number of all frames."""
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
             if pattern
@@ -73,10 +68,7 @@ def _stages(snapshot: Snapshot) -> Int8:
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """Returns, for each stack, the depth of the first matching frame.
-
-    If no frame matches, returns the number of all frames.
-    """
+    """Returns the depth of the first matching frame of each stack, else the number of all frames."""
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
     empty = stacks.first[1:] == stacks.first[:-1]
@@ -85,9 +77,7 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 
 def lives_of(device: DeviceLevels) -> Lives:
-    """Returns, for each block of a device, the training stage in which it was allocated and the training stage in
-    which it was released.
-    """
+    """Returns the training stages in which each block of a device was allocated and released."""
     stack_stages = _stages(device.snapshot)
     begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
     action, own = device.action, device.snapshot.events.stack[device.events]
@@ -151,10 +141,7 @@ def lives_of(device: DeviceLevels) -> Lives:
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """Returns, for each event, the value at the last marked event before it or at it.
-
-    If no event has been marked since the start of the step, the value is ``When.BETWEEN``.
-    """
+    """Returns the value at the last marked event of the step up to each event, else ``When.BETWEEN``."""
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     edge = np.concatenate(([-1], edges))[np.searchsorted(edges, np.arange(len(marked)), side="right")]
@@ -192,7 +179,6 @@ def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, s
 
 
 def _comparable_bytes(device: DeviceLevels) -> Int64:
-    """Returns the bytes of each block, rounded up to a common unit, because the history may contain rounded sizes."""
     size, requested = device.block("size"), device.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1
     return np.where(requested > 0, -(-requested // grain) * grain, size)

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
-
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.groupby import Int64
 
 _BLANK = b" \t\r\n"
 _MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes
@@ -33,11 +31,9 @@ class Lists:
 
     @property
     def offset(self) -> int:
-        """Returns the offset of the first byte that was not consumed."""
         return self._stream.text_bytes - len(self._text)
 
     def head(self, size: int) -> bytes:
-        """Returns the next bytes, without consuming them."""
         while len(self._text) < size and self._more():
             pass
         return self._text[:size]
@@ -87,7 +83,6 @@ class Lists:
                 return
 
     def _next_rows(self) -> tuple[bytes, bool]:
-        """Returns the text of complete rows, and True if there are no more rows."""
         end = _END.search(self._text)
         if end is not None:
             body, self._text = self._text[: end.start() + 1], self._text[end.end() :]

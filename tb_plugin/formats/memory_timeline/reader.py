@@ -20,10 +20,10 @@ from tb_plugin.formats.memory_timeline import FORMATS
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
 from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.model.trace.report import ReadReport
 
-Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
 # peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)
@@ -35,8 +35,6 @@ _EMPTY = "export_memory_timeline was called for a device without allocations. Pa
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the JSON and raw JSON of ``export_memory_timeline`` piece by piece."""
-
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
@@ -135,7 +133,6 @@ class _Rows:
         self._sum = 0.0
 
     def extend_to(self, time: Int64) -> None:
-        """Extends the recording to the latest of these times."""
         self._end_ns = max(self._end_ns, int(time.max(initial=0)))
 
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.model.snapshot.lifetimes import Final, Lives, lives_of
+from tb_plugin.lib.groupby import Int64
+from tb_plugin.model.snapshot.block_lives import Final, Lives, lives_in_snapshot
 from tb_plugin.model.snapshot.reserved import Ranges, fixed_ranges, mapped_ranges
 from tb_plugin.model.snapshot.table import (
     HOST,
@@ -32,11 +33,9 @@ from tb_plugin.model.snapshot.table import (
 from tb_plugin.model.trace.schema import MISSING
 
 T = TypeVar("T", bound=msgspec.Struct)
-Int64 = npt.NDArray[np.int64]
 
 
 def assemble(raw: RawSnapshot) -> Snapshot:
-    """Returns the assembled snapshot, with all blocks and segments of the history and of the final state."""
     events = raw.events
     order = (
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
@@ -141,7 +140,7 @@ def _device(
     # Blocks without an address cannot be matched with events. Without a history, keep them anyway.
     used = used[(blocks.address[used] != MISSING) | (len(mine.action) == 0)]
     final = Final(used, blocks.address[used], blocks.state[used]) if len(segments) else None
-    lives = lives_of(mine.action, mine.address, final)
+    lives = lives_in_snapshot(mine.action, mine.address, final)
     ranges, odd = _ranges(mine, _taken(raw.segments, segments))
     oddities = Oddities(lives.unmatched_releases, lives.unreleased_reuse, lives.lost, odd)
     return _blocks(raw, mine, device, lives), _segments(raw, mine, device, ranges, segments), oddities

@@ -8,17 +8,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.snapshot.table import NEVER, Action
+from tb_plugin.lib.groupby import Int64
+from tb_plugin.model.snapshot.block_lives import Final, lives_in_snapshot
+from tb_plugin.model.snapshot.table import NEVER, Action, State
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Ranges(msgspec.Struct, frozen=True, eq=False):
-    """Reserved address ranges over time.
-
-    ``event`` and ``final`` are the rows that contain the details of each range; -1 = none.
-    """
+    """Reserved address ranges over time. ``event`` and ``final`` are the rows with their details; -1 = none."""
 
     address: Int64
     size: Int64
@@ -33,55 +30,30 @@ def fixed_ranges(
 ) -> tuple[Ranges, int]:
     """Returns the segments that were allocated as a whole, and the number of inconsistent events.
 
-    The end of a segment is the first release at its address that precedes the next allocation at that address. A
-    segment of the final state that has no allocation event existed before the history.
+    Their lives are those of blocks that end without a request. A segment of the final state that has no allocation
+    event existed before the history.
     """
-    rows = np.flatnonzero((action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_FREE))
-    order = rows[np.argsort(address[rows], kind="stable")]
-    place, taken = address[order], action[order] == Action.SEGMENT_ALLOC
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = place[1:] != place[:-1]
-    starts = np.flatnonzero(fresh | taken)
-    if not len(starts):
-        before = np.full(len(final_at), MISSING)
-        return Ranges(final_at, final_size, before, np.full(len(final_at), NEVER), before, np.arange(len(final_at))), 0
-    event = order[starts]
-    given = np.minimum.reduceat(np.where(taken, NEVER, order), starts)
-    odd = int((~taken).sum() - (given != NEVER).sum())
-    begin = np.where(taken[starts], event, MISSING)
-    following = np.full(len(starts), NEVER, np.int64)
-    reused = ~fresh[starts[1:]]
-    following[:-1][reused] = event[1:][reused]
-    odd += int(((given == NEVER) & (following != NEVER)).sum())
-    end = np.minimum(given, following)
-    where = place[starts]
-    final = np.full(len(starts), MISSING, np.int64)
-    open_ = np.flatnonzero(end == NEVER)
-    extra = np.arange(len(final_at))
-    if len(final_at) and len(open_):
-        by = np.argsort(final_at, kind="stable")
-        found = np.minimum(np.searchsorted(final_at[by], where[open_]), len(by) - 1)
-        same = final_at[by][found] == where[open_]
-        final[open_[same]] = by[found[same]]
-        extra = np.setdiff1d(extra, by[found[same]])
-    none = np.full(len(extra), MISSING)
+    as_block = np.full(len(action), Action.UNKNOWN, np.int8)
+    as_block[action == Action.SEGMENT_ALLOC] = Action.ALLOC
+    as_block[action == Action.SEGMENT_FREE] = Action.FREE_COMPLETED
+    left = Final(np.arange(len(final_at)), final_at, np.full(len(final_at), State.ALLOCATED, np.int8))
+    lives = lives_in_snapshot(as_block, address, left)
+    event, final = lives.event.astype(np.int64), lives.final.astype(np.int64)
+    has_event = event != MISSING
     return Ranges(
-        np.concatenate((where, final_at[extra])),
-        np.concatenate((size[event], final_size[extra])),
-        np.concatenate((begin, none)),
-        np.concatenate((end, np.full(len(extra), NEVER))),
-        np.concatenate((event, none)),
-        np.concatenate((final, extra)),
-    ), odd
+        np.where(has_event, np.append(address, 0)[event], np.append(final_at, 0)[final]),
+        np.where(has_event, np.append(size, 0)[event], np.append(final_size, 0)[final]),
+        np.where(has_event, lives.begin, MISSING),
+        lives.end.astype(np.int64),
+        event,
+        final,
+    ), lives.unmatched_releases + lives.unreleased_reuse
 
 
 def mapped_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the mapped ranges of expandable segments, and the number of inconsistent events.
-
-    The ranges are computed backwards: the effect of each event is undone, starting from the final state.
-    """
+    """Returns the ranges of expandable segments and the number of odd events, by undoing events from the final state."""
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
         held.add(at, at + length, (NEVER, i))
@@ -137,7 +109,6 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Removes a range of addresses. Returns the removed ranges and their details."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

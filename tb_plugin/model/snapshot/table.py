@@ -15,16 +15,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING, no_rows
 from tb_plugin.model.trace.strings import StringTable
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 Int16 = npt.NDArray[np.int16]
 Int8 = npt.NDArray[np.int8]
-Bool = npt.NDArray[np.bool_]
 
 # End of blocks and segments that still exist after the last event.
 NEVER = 2**31 - 1
@@ -49,8 +47,6 @@ class Action(IntEnum):
 
 
 class State(IntEnum):
-    """State of a memory block."""
-
     INACTIVE = 0
     PENDING = 1
     """The release of the block was requested, but a stream may still use the block."""
@@ -81,8 +77,6 @@ class Events(msgspec.Struct, frozen=True, eq=False):
 
 
 class FinalSegments(msgspec.Struct, frozen=True, eq=False):
-    """Segments at the time of the snapshot."""
-
     device: Int16 = no_rows(np.int16)
     address: Int64 = no_rows(np.int64)
     size: Int64 = no_rows(np.int64)
@@ -130,8 +124,6 @@ class Annotations(msgspec.Struct, frozen=True, eq=False):
 
 
 class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
-    """Contents of a snapshot file as columns, before any data is computed."""
-
     events: Events
     segments: FinalSegments
     blocks: FinalBlocks
@@ -150,9 +142,7 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     device_type: int = MISSING
     """c10 DeviceType of the devices, as in MemoryEvents; -1 if not reported."""
     overflowed: tuple[int, ...] = ()
-    """Devices whose history is incomplete because the recorder's buffer was full."""
     max_entries: int | None = None
-    """Maximum number of events that the recorder's buffer can store; None if not reported."""
 
 
 class Blocks(msgspec.Struct, frozen=True, eq=False):
@@ -166,13 +156,9 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
     stream: Int16
     pool: Int16
     stack: Int32
-    """Stack of the block's allocation.
-
-    If the block existed before the history, the stack is taken from the final state or from the release event.
-    """
+    """Stack of the allocation; for blocks from before the history, of the final state or the release event."""
     begin: Int32
     freed: Int32
-    """Event in which the release of the block was requested."""
     end: Int32
     """Event after which the block's memory could be reused."""
     category: Int32
@@ -181,8 +167,6 @@ class Blocks(msgspec.Struct, frozen=True, eq=False):
 
 
 class Segments(msgspec.Struct, frozen=True, eq=False):
-    """Reserved address ranges, sorted by device and first event."""
-
     device: Int16
     address: Int64
     size: Int64
@@ -196,15 +180,10 @@ class Segments(msgspec.Struct, frozen=True, eq=False):
 
 
 class Oddities(msgspec.Struct, frozen=True):
-    """Counts of the inconsistencies in the history of a device, by type."""
-
     unmatched_releases: int = 0
     """Number of releases of an address that was not allocated."""
     unreleased_reuse: int = 0
-    """Number of blocks that have no recorded release, but whose address was allocated again.
-
-    Such a block ends at the new allocation.
-    """
+    """Number of blocks without a recorded release whose address was allocated again, which ends them."""
     lost_blocks: int = 0
     """Number of blocks that have no recorded release and are missing from the final state."""
     unmatched_segments: int = 0
@@ -212,14 +191,9 @@ class Oddities(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """An allocator snapshot, assembled from the parts of the file."""
-
     events: Events
     first: Int64
-    """Index of each device's first event, in the order of ``device_ids``.
-
-    The last entry is the number of all events.
-    """
+    """Index of each device's first event, in the order of ``device_ids``, and the number of all events."""
     blocks: Blocks
     segments: Segments
     stacks: Stacks

@@ -20,7 +20,6 @@ Column = npt.NDArray[np.integer]
 
 
 def block_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns details of the block in row ``row``. Unknown values are None."""
     strings = device.snapshot.strings
     column = {name: device.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     context, metadata = (strings.take(device.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
@@ -44,7 +43,6 @@ def block_of(device: DeviceLevels, row: int) -> Figures:
 
 
 def segment_of(device: DeviceLevels, row: int) -> Figures:
-    """Returns details of the segment in row ``row``. Unknown values are None."""
     column = {name: device.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
         "block_size_bytes": int(device.segment("size")[row]),

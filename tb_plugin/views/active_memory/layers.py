@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, bytes_after_events, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 LAYERS = ("", "pools", "segments")
 # Private pools and streams with an envelope of their own, largest first; the others share one.
@@ -115,10 +114,7 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 
 
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
-    """Returns the pool of each block.
-
-    For a block without a recorded pool, this is the pool of the final segment that contains the block's address.
-    """
+    """Returns the pool of each block, if necessary that of the final segment at its address."""
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)
     left = left[np.argsort(device.segment("address")[left], kind="stable")]

@@ -13,13 +13,12 @@ from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Bands, BandsEnvelope
 from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer_of
-
-Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
 # Default detail: blocks of at least peak / 2**DETAIL bytes are listed.
@@ -51,7 +50,6 @@ class Axis(msgspec.Struct, frozen=True):
         return (self.extent - 1) // (COLUMNS << level) + 1
 
     def bounds(self, level: int, tile: int) -> Int64:
-        """Returns the first state of each column of a tile, followed by the end of the last column."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
         edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
@@ -63,10 +61,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def samples_of(active: Int64, bounds: Int64) -> Int64:
-    """Returns the memory state that each column shows: the first state with the most active bytes in the column.
-
-    A column without states shows the state of the previous column.
-    """
+    """Returns the state of each column: the first with the most active bytes, else that of the previous column."""
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
         [low + int(active[low:high].argmax()) if high > low else max(low - 1, 0) for low, high in pairs], np.int64
@@ -74,10 +69,7 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
 
 
 def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
-    """Returns one tile of a layer.
-
-    The tile contains blocks of at least ``peak / 2**detail`` bytes, or all blocks if ``detail`` is None.
-    """
+    """Returns one tile of a layer, with blocks of at least ``peak / 2**detail`` bytes, or all if ``detail`` is None."""
     layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
     peak = _peak(device.snapshot, device.place, kind)
@@ -154,10 +146,7 @@ def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArr
 
 
 def _listed(detail: int) -> int:
-    """Returns the maximum number of blocks in a tile.
-
-    The maximum doubles when the minimum block size drops to a quarter.
-    """
+    """Returns the maximum number of blocks in a tile. It doubles when the minimum size drops to a quarter."""
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
@@ -181,7 +170,6 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """Returns, for each event number in ``moments``, the first column with the same event or a later event."""
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)

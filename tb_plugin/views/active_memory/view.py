@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
-from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, span_of
+from tb_plugin.analysis.snapshot.device_levels import SPAN, DeviceLevels, levels_of, levels_of_device, span_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.payloads import CoverageInfo, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Payload
 from tb_plugin.views.active_memory import VIEW
 from tb_plugin.views.active_memory.block import block_of, segment_of
 from tb_plugin.views.active_memory.layers import LAYERS
 from tb_plugin.views.active_memory.tiles import DETAIL, Axis, tile_of
 
-OWN = (
-    "device",
-    "axis",
-    "from",
-    "to",
-    "from_ns",
-    "to_ns",
-    "width",
-    "level",
-    "tile",
-    "detail",
-    "layer",
-    "block",
-    "segment",
-)
 FINEST = 40
 
 
 class ActiveMemory(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "axis", *SPAN, "width", "level", "tile", "detail", "layer", "block", "segment")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
         payloads = _payloads(device, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
@@ -81,10 +60,7 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns the parameter ``detail``, or None if all blocks are requested.
-
-    A tile contains blocks of at least ``peak / 2**detail`` bytes. Raises BadRequest for an invalid value.
-    """
+    """Returns the parameter ``detail`` (see ``tile_of``). Raises BadRequest for an invalid value."""
     if params.get("detail") == "all":
         return None
     requested = int_param(params, "detail")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
@@ -21,15 +19,12 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import distinct_values
+from tb_plugin.lib.groupby import Int32, Int64, distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
-from tb_plugin.payloads import Column, Figures, Table, View
+from tb_plugin.payloads import Column, Figures
 from tb_plugin.views.allocated_in import VIEW
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Allocator times are whole microseconds.
 MOMENT_NS = 1_000
@@ -44,7 +39,6 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that may have allocated the block. Raises BadRequest for an invalid parameter."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
@@ -61,15 +55,9 @@ class AllocatedIn(DeclaredView, entry=VIEW):
         matching = Figures("matching", "Match", "", figures)
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def _address(params: Params) -> int | None:
-    """Returns the requested address, given in decimal or hexadecimal (``0x7f20``).
-
-    Raises BadRequest for invalid text.
-    """
+    """Returns the address in decimal or hexadecimal text (``0x7f20``). Raises BadRequest for other text."""
     text = params.get("address")
     if not text:
         return None
@@ -79,10 +67,7 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the indices of the allocation events that may have allocated the block at this address.
-
-    Allocators round sizes up, so the event may be larger than ``size``.
-    """
+    """Returns the allocation events of at least ``size`` bytes that may have allocated the block at this address."""
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
@@ -94,7 +79,6 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:
-    """Returns the distance of each time from the microsecond that starts at ``at``, in nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 

@@ -12,12 +12,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 # Merge by line of code, by function, or by file; a file's nested calls of itself are one place.
 BY = ("line", "function", "file")
@@ -69,10 +67,7 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 def places_of_stacks(
     snapshot: Snapshot, root: str, stack: npt.NDArray[np.integer], size: Int64, by: str = "line"
 ) -> Places:
-    """Returns the merged stacks of blocks, below a root node named ``root``.
-
-    Raises BadRequest for an unknown ``by``.
-    """
+    """Returns the merged stacks of blocks, below a root node. Raises BadRequest for an unknown ``by``."""
     if by not in BY:
         raise BadRequest(f"by cannot be {by[:40]}.", "by", f"Choose one of {', '.join(BY)}.")
     groups = group(stack)
@@ -102,7 +97,6 @@ def places_of_stacks(
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns the frame labels of all stacks, outermost frame first, and the number of frames of each stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.forest import preorder
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Int64, places_of
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Table, Tree, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Tree
 from tb_plugin.views.allocation_stacks import VIEW
 from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 
-Int64 = npt.NDArray[np.int64]
-
-OWN = ("device", "at", "against", "of", "by")
 # Maximum number of places, those with most bytes. ``Tree.total_nodes`` is the number of all places.
 NODES_SENT = 10_000
 # ``held``: allocated at the moment. With a second moment ``made``: allocated in between; ``left``: of these, not
@@ -30,8 +24,7 @@ OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in
 
 
 class AllocationStacks(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "at", "against", "of", "by")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -62,9 +55,6 @@ class AllocationStacks(DeclaredView, entry=VIEW):
             "devices": Figures("devices", "Devices", "", devices),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, {}, payloads, tuple(payloads))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:

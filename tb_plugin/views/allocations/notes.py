@@ -7,11 +7,10 @@ import numpy as np
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.categories import category_notes
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
-from tb_plugin.analysis.snapshot.finding_metrics import HISTORY, RAN_OUT
-from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import NO_HISTORY, Ids, stack_words, texts_of
-from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.lib.groupby import group
+from tb_plugin.analysis.snapshot.metrics import HISTORY, METRICS, RAN_OUT
+from tb_plugin.analysis.snapshot.out_of_memory import largest_line
+from tb_plugin.analysis.snapshot.steps import HistorySteps
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.payloads.base import Figure
@@ -34,7 +33,6 @@ _ODDITIES = {
 
 
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns a notice with the memory peak, its time, and the line of code with the most memory at the peak."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(device)):
@@ -57,9 +55,8 @@ def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Noti
             details.append("step {step_name}")
             figures.append(METRICS.figure("step_name", step))
         text += f" ({', '.join(details)})" if details else ""
-    line = _largest_line(device, peak)
-    if line is not None and most:
-        name, size, unnamed = line
+    name, size, unnamed = largest_line(device, peak)
+    if name is not None and most:
         text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"
         if unnamed > size:
             text += "; {stackless_bytes} have no stack"
@@ -98,35 +95,12 @@ def _failure(device: DeviceLevels, levels: Levels) -> Notice:
     return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
-def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """Returns the line of code with the most allocated bytes, the bytes of this line, and the bytes without a
-    stack.
-
-    Returns None if no block has a stack.
-    """
-    rows = device.allocated(event)
-    stack, size = device.block("stack")[rows], device.block("size")[rows]
-    if not len(rows):
-        return None
-    groups = group(stack)
-    sums: dict[str, int] = {}
-    unnamed = 0
-    for line, total in zip(_lines(device, stack[groups.first]), groups.sum(size).tolist(), strict=True):
-        if line is not None:
-            sums[line] = sums.get(line, 0) + total
-        else:
-            unnamed += total
-    most = max(sums.items(), key=lambda one: one[1], default=None)
-    return None if most is None else (*most, unnamed)
-
-
 def _lines(device: DeviceLevels, stack: Ids) -> list[str | None]:
     lines: list[str | None] = texts_of(stack_words(device.snapshot).line, stack).to_pylist()
     return lines
 
 
 def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
-    """Returns notices about missing or contradictory data in the history of a device."""
     snapshot = device.snapshot
     notices = []
     if not device.count:

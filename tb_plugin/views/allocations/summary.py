@@ -11,7 +11,6 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(device: DeviceLevels) -> dict[str, Number]:
-    """Returns the numbers about a device for reports."""
     levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
@@ -25,7 +24,6 @@ def facts_of(device: DeviceLevels) -> dict[str, Number]:
 
 
 def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
-    """Returns the key numbers about a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
 
@@ -51,7 +49,6 @@ def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
 
 
 def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
-    """Returns the memory numbers of a device after event ``at``."""
     time = int(device.time_ns[at]) if at != MISSING and device.snapshot.has_times else None
     figures = [
         METRICS.figure("event_number", at if device.count else None),
@@ -76,7 +73,6 @@ def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure
 
 
 def settings_of(snapshot: Snapshot) -> Figures:
-    """Returns the allocator settings that the snapshot records."""
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value

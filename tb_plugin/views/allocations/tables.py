@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.blocks import block_table
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
-from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.lib.groupby import group
+from tb_plugin.analysis.snapshot.steps import HistorySteps
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
 
 # Largest blocks first; a history may have millions.
 MOST_BLOCKS = 100_000
@@ -27,7 +24,6 @@ MOST_STEPS = 1_000
 
 
 def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns the memory that is allocated after event ``at``, with one row per stack."""
     rows = device.allocated(at)
     stack, size = device.block("stack")[rows], device.block("size")[rows]
     groups = group(stack)
@@ -36,30 +32,21 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
     table = pa.table(
         {
             "allocation_line": words.line_labels(first),
-            "allocation_stack": texts_of(words.text, first),
-            "held_blocks": pa.array(groups.count()),
             "held_bytes": pa.array(groups.sum(size)),
+            "held_blocks": pa.array(groups.count()),
             "largest_bytes": pa.array(groups.max(size)),
+            "allocation_stack": texts_of(words.text, first),
             "stack_number": pa.array(first.astype(np.int64)),
         }
     )
-    return Frame(
-        name="held_stacks",
-        title=f"Allocated {when}, by stack",
-        columns=METRICS.columns(
-            *("allocation_line", "held_bytes", "held_blocks", "largest_bytes", "allocation_stack", "stack_number"),
-            share=("held_bytes",),
-            hidden=("allocation_stack", "stack_number"),
-        ),
-        data=table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")]),
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("held_bytes", True),
-    )
+    hidden = ("allocation_stack", "stack_number")
+    columns = METRICS.columns(*table.column_names, share=("held_bytes",), hidden=hidden)
+    table = table.sort_by([("held_bytes", "descending"), ("stack_number", "ascending")])
+    title, sort = f"Allocated {when}, by stack", Sort("held_bytes", True)
+    return Frame("held_stacks", title, columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were live between two events, and the blocks whose rows are in ``named``."""
     begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -71,29 +58,18 @@ def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[in
     empty = [key for key in ("block_module", "memory_category", "compile_context", "user_metadata", "requested_bytes")
              if table[key].null_count == len(rows)]  # fmt: skip
     keys = [key for key in table.column_names if key != "allocation_stack"]
-    return Frame(
-        name="held_blocks",
-        title="Blocks",
-        columns=METRICS.columns(
-            *keys, "allocation_stack", hidden=(*empty, "begin_event", "end_event", "allocation_stack", "block_row")
-        ),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("block_size_bytes", True),
-    )
+    hidden = (*empty, "begin_event", "end_event", "allocation_stack", "block_row")
+    columns = METRICS.columns(*keys, "allocation_stack", hidden=hidden)
+    sort = Sort("block_size_bytes", True)
+    return Frame("held_blocks", "Blocks", columns, table, ("block_row",), "allocation_line", sort)
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the indices of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns the memory peak of each profiler step.
-
-    If there are more than MOST_STEPS steps, the table contains an evenly spaced sample of the steps.
-    """
+    """Returns the memory peak of each profiler step, or of an even sample of MOST_STEPS steps."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
@@ -107,14 +83,7 @@ def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows:
             "step_end_ns": pa.array(steps.end_ns[rows], pa.int64()),
         }
     )
-    return Frame(
-        name="history_steps",
-        title="Steps",
-        columns=METRICS.columns(*table.column_names),
-        data=table,
-        row_key=("step_name",),
-        name_column="step_name",
-    )
+    return Frame("history_steps", "Steps", METRICS.columns(*table.column_names), table, ("step_name",), "step_name")
 
 
 def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
@@ -125,21 +94,14 @@ def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
     table = pa.table(
         {
             "allocation_line": words.line_labels(events.stack[mine]),
-            "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
             "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not device.snapshot.has_times)),
             "asked_bytes": pa.array(events.size[mine]),
             "device_free_bytes": pa.array(events.address[mine]),
             "allocated_bytes": pa.array(levels.allocated[rows + 1]),
             "free_bytes": pa.array((levels.reserved - levels.active)[rows + 1]),
+            "allocation_stack": texts_of(words.text, events.stack[mine]),
         }
     )
-    keys = [key for key in table.column_names if key != "allocation_stack"]
-    return Frame(
-        name="oom_events",
-        title="Out of memory",
-        columns=METRICS.columns(*keys, "allocation_stack", hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="allocation_line",
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("oom_events", "Out of memory", columns, table, ("event_number",), "allocation_line")

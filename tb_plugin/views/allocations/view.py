@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from tb_plugin.analysis.base import (
     Number,
     Params,
     Part,
-    answer_view,
     int_param,
 )
 from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
-from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of, span_of
-from tb_plugin.analysis.snapshot.history_steps import marks_of
+from tb_plugin.analysis.snapshot.device_levels import SPAN, devices_of, levels_of, levels_of_device, moment_of, span_of
+from tb_plugin.analysis.snapshot.steps import marks_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload
 from tb_plugin.payloads.base import Figure, Metric
 from tb_plugin.views.allocations import VIEW
 from tb_plugin.views.allocations.findings import advice_of
@@ -26,12 +24,10 @@ from tb_plugin.views.allocations.notes import answer_of, data_notices
 from tb_plugin.views.allocations.summary import facts_of, moment_figures, settings_of, summary_of
 from tb_plugin.views.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame, steps_in
 
-OWN = ("device", "at", "from", "to", "from_ns", "to_ns", "axis", "width")
-
 
 class Allocations(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (*(params.get(key) for key in OWN), *_filtered_blocks(params))
+        return (*(params.get(key) for key in ("device", "at", *SPAN, "axis", "width")), *_filtered_blocks(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -73,15 +69,9 @@ class Allocations(DeclaredView, entry=VIEW):
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def _filtered_blocks(params: Params) -> tuple[int, ...]:
-    """Returns the rows of the blocks that the filter selects.
-
-    The table includes these blocks regardless of their size.
-    """
+    """Returns the rows that the filter selects. The table includes these blocks regardless of their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
     Frame,
     Params,
     Part,
-    answer_view,
     contains_text,
     int_param,
 )
@@ -22,12 +19,11 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_de
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Action, Snapshot
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload
 from tb_plugin.views.allocator_events import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Events per answer.
 PAGE = 300
@@ -72,16 +68,10 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 @cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events whose action, frame or address matches the search text.
-
-    Raises BadRequest for an invalid regular expression.
-    """
+    """Returns the events whose action, frame or address matches. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)
@@ -112,11 +102,5 @@ def _frame(device: DeviceLevels, rows: Int64) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="events",
-        title="Events",
-        columns=_SHOWN.columns(*table.column_names, hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="event_action",
-    )
+    columns = _SHOWN.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("events", "Events", columns, table, ("event_number",), "event_action")

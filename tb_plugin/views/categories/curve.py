@@ -6,37 +6,31 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory, categories_of, moments_of
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.categories.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 STACKED = [CATEGORIES.index(category) for category in TITLES]
 """Indices into ``CATEGORIES``, from the bottom of the stack to the top."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A time window that includes both ends."""
-
     start_ns: int
     end_ns: int
 
 
 class Top(msgspec.Struct, frozen=True):
-    """The maximum value, and the first time with this value."""
-
     time_ns: int
     bytes: int
 
 
 def span_of(memory: CategoryMemory, params: Params) -> Span:
-    """Returns the requested time window, by default the whole recording. Raises BadRequest for an invalid window."""
     last = memory.end_ns
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else min(max(start, 0), last)
@@ -47,10 +41,7 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns the times in the window at which memory changes, and the number of changes up to each time.
-
-    The first time is the start of the window.
-    """
+    """Returns the start of the window and the times of changes in it, and the number of changes up to each time."""
     moments = moments_of(memory)
     times = memory.time_ns[moments]
     inside = moments[(times > span.start_ns) & (times <= span.end_ns)]
@@ -59,10 +50,7 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 
 def stacked_bytes(memory: CategoryMemory) -> Iterator[Int64]:
-    """Yields the upper edge of each category in the stacked chart, from the bottom category to the top one.
-
-    Each array has the height of the edge after 0, 1, 2, ... changes.
-    """
+    """Yields the upper edge of each stacked category, from the bottom up, after 0, 1, 2, ... changes."""
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
     order = rank[memory.category]
@@ -72,7 +60,6 @@ def stacked_bytes(memory: CategoryMemory) -> Iterator[Int64]:
 
 
 def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
-    """Returns the peak of the sum of all categories at these times."""
     total = np.concatenate(([0], np.cumsum(memory.bytes)))[rows] + memory.before.sum()
     best = int(np.argmax(total))
     return Top(int(times[best]), int(total[best]))
@@ -87,12 +74,9 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 
 
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
-    """Returns the bytes of the displayed categories over the window.
-
-    Downsampling keeps the highest and the lowest point of each stacked line in every pixel column.
-    """
+    """Returns the bytes of the displayed categories over the window, at screen resolution."""
     times, rows = moments_in(memory, span)
-    kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
+    kept = detail(times, (height[rows] for height in stacked_bytes(memory)), width, span.start_ns, span.end_ns)
     times, rows = times[kept], rows[kept]
     if times[-1] < span.end_ns:
         times, rows = np.append(times, span.end_ns), np.append(rows, rows[-1])
@@ -104,16 +88,3 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
     ]
     x = METRICS.metric("categories_time_ns")
     return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")
-
-
-def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
-    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
-    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))
-    chosen = [first, np.append(first[1:], len(times)) - 1]
-    for height in stacked_bytes(memory):
-        values = height[rows]
-        for extreme in (np.minimum, np.maximum):
-            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
-            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
-    return np.unique(np.concatenate(chosen))

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from tb_plugin.analysis.memory_categories import TITLES
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.views.categories.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # Categories named in the sentence, each with at least ``LEAST`` of the peak.
 MAX_LISTED = 3
@@ -19,7 +15,6 @@ MUCH_UNKNOWN = 0.2
 
 
 def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
-    """Returns a notice with the largest memory categories at the peak, largest first."""
     total = int(at_peak.sum())
     order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
     sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}
@@ -43,7 +38,6 @@ def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
 
 
 def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
-    """Returns notices about missing data in the recording."""
     notices = []
     if missing := int(memory.missing.sum()):
         notices.append(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
@@ -14,28 +11,24 @@ from tb_plugin.analysis.base import (
     Number,
     Params,
     Part,
-    answer_view,
     int_param,
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
-from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
+from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort
 from tb_plugin.views.categories import VIEW
 from tb_plugin.views.categories.curve import Top, category_peak, curve_of, moments_in, peak_of, span_of
 from tb_plugin.views.categories.metrics import METRICS
 from tb_plugin.views.categories.notices import answer_of, data_notices
 
-Int64 = npt.NDArray[np.int64]
-
 # Columns of the curve unless the client requests another width.
 WIDTH = 600
-OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
 class Categories(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("start_ns", "end_ns", "at_ns", "width")
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
         span = span_of(memory, params)
@@ -66,9 +59,6 @@ class Categories(DeclaredView, entry=VIEW):
         coverage = CoverageInfo(window_ns=span.end_ns - span.start_ns, complete=memory.report.complete)
         return Part(coverage, facts, {frame.name: frame}, payloads, (*payloads, frame.name))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 class _CategoryColumns(msgspec.Struct, frozen=True):
     now: Int64
@@ -77,7 +67,6 @@ class _CategoryColumns(msgspec.Struct, frozen=True):
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Returns the bytes allocated in the window per category, or None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)

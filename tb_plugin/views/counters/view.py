@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.device_memory.records import allocators_of
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.memory.trace_devices import allocators_of
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows

@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params
 from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, collective_name
 from tb_plugin.analysis.communication import is_communication
-from tb_plugin.analysis.device_memory.peaks import peak_of, reserved_peak_of
-from tb_plugin.analysis.device_memory.records import devices_of
-from tb_plugin.analysis.device_memory.window import window_of
 from tb_plugin.analysis.forest import Forest, Spans, outermost_of, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
 from tb_plugin.analysis.kernel_classes import word_of
+from tb_plugin.analysis.memory.trace_devices import devices_of
+from tb_plugin.analysis.memory.window import peak_of, reserved_peak_of, window_of
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.model.trace.hardware import DeviceInfo

@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.memory.growth import change_of, live_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
 from tb_plugin.analysis.snapshot.labels import address_texts, changes_of, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.analysis.snapshot.steps import Steps
+from tb_plugin.analysis.snapshot.steps import Steps, growth_of_device
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 
-Int64 = npt.NDArray[np.int64]
-
 # Largest blocks first; there may be millions.
 MOST_BLOCKS = 100_000
+# Hidden columns of most tables.
+_STACK = ("allocation_stack", "stack_number")
 
 
 def growth_frame(device: DeviceLevels) -> Frame:
-    """Returns the bytes that each stack retains per step. Stacks are sorted by bytes times confidence."""
-    growth = growth_of(device)
+    growth = growth_of_device(device)
     rows = growth.ranked()
-    words, stack = stack_words(device.snapshot), growth.stack[rows]
+    words, stack = stack_words(device.snapshot), growth.owner[rows]
     step_bytes, confidence = growth.step_bytes[rows], growth.confidence[rows]
     table = pa.table(
         {
@@ -47,35 +45,17 @@ def growth_frame(device: DeviceLevels) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = (
-        "step_growth_blocks",
-        "counted_steps",
-        "first_step_bytes",
-        "left_bytes",
-        "growth_score",
-        "allocation_stack",
-        "stack_number",
-    )
-    return Frame(
-        name="growth_stacks",
-        title="Growth by stack",
-        columns=METRICS.columns(*table.column_names, hidden=hidden),
-        data=table,
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("growth_score", True),
-    )
+    hidden = ("step_growth_blocks", "counted_steps", "first_step_bytes", "left_bytes", "growth_score", *_STACK)
+    columns = METRICS.columns(*table.column_names, hidden=hidden)
+    sort = Sort("growth_score", True)
+    return Frame("growth_stacks", "Growth by stack", columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns, for each stack, the change of its allocated memory between two events.
-
-    The largest change comes first.
-    """
-    change = change_of(device, first, second)
+    change = change_of(device.table, first, second)
     delta = change.second_bytes - change.first_bytes
-    rows = np.lexsort((change.stack, -np.abs(delta)))
-    words, stack = stack_words(device.snapshot), change.stack[rows]
+    rows = np.lexsort((change.owner, -np.abs(delta)))
+    words, stack = stack_words(device.snapshot), change.owner[rows]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
@@ -93,34 +73,19 @@ def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
             "stack_number": pa.array(stack),
         }
     )
-    hidden = (
-        "earlier_blocks",
-        "later_blocks",
-        "still_bytes",
-        "difference_size_bytes",
-        "allocation_stack",
-        "stack_number",
-    )
-    return Frame(
-        name="changed_stacks",
-        title="Change between two events, by stack",
-        columns=METRICS.columns(*table.column_names, hidden=hidden),
-        data=table,
-        row_key=("stack_number",),
-        name_column="allocation_line",
-        sort=Sort("difference_size_bytes", True),
-    )
+    hidden = ("earlier_blocks", "later_blocks", "still_bytes", "difference_size_bytes", *_STACK)
+    columns = METRICS.columns(*table.column_names, hidden=hidden)
+    title, sort = "Change between two events, by stack", Sort("difference_size_bytes", True)
+    return Frame("changed_stacks", title, columns, table, ("stack_number",), "allocation_line", sort)
 
 
 def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that exist after event ``first``, after event ``second``, or after both events, largest
-    first.
-    """
-    begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
-    one, other = ((begin <= at) & (freed > at) for at in (first, second))
+    blocks = device.table
+    begin, freed, size = blocks.begin, blocks.freed, blocks.size
+    one, other = blocks.live(first), blocks.live(second)
     rows = np.flatnonzero(one | other)
     rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
-    words, stack = stack_words(device.snapshot), device.block("stack")[rows]
+    words, stack = stack_words(device.snapshot), blocks.owner[rows]
     state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
     changes = np.array(["allocated at both events", "gone", "appears"])[state]
     table = pa.table(
@@ -132,38 +97,24 @@ def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
             "begin_event": pa.array(begin[rows], mask=begin[rows] == MISSING),
             "end_event": pa.array(freed[rows], mask=freed[rows] >= device.count),
             "allocation_stack": texts_of(words.text, stack),
-            "stack_number": pa.array(stack.astype(np.int64)),
+            "stack_number": pa.array(stack),
             "block_row": pa.array(rows),
         }
     )
-    return Frame(
-        name="changed_blocks",
-        title="Change between two events, by block",
-        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack", "stack_number", "block_row")),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("block_size_bytes", True),
-    )
+    columns = METRICS.columns(*table.column_names, hidden=(*_STACK, "block_row"))
+    title, sort = "Change between two events, by block", Sort("block_size_bytes", True)
+    return Frame("changed_blocks", title, columns, table, ("block_row",), "allocation_line", sort)
 
 
 def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
-    """Returns the memory allocated at the start of each step and at the end of the last step."""
-    live = live_of(device, steps, None) if len(steps) else None
-    none = np.empty(0, np.int64)
+    size, blocks = live_of(device.table, steps.moments)
     table = pa.table(
         {
             "snapshot_step": pa.array(labels, pa.string()),
             "event_number": pa.array(steps.moments),
-            "live_bytes_at_step": pa.array(none if live is None else live.bytes),
-            "held_blocks": pa.array(none if live is None else live.blocks),
+            "live_bytes_at_step": pa.array(size),
+            "held_blocks": pa.array(blocks),
         }
     )
-    return Frame(
-        name="growth_steps",
-        title="Steps",
-        columns=METRICS.columns(*table.column_names),
-        data=table,
-        row_key=("event_number",),
-        name_column="snapshot_step",
-    )
+    columns = METRICS.columns(*table.column_names)
+    return Frame("growth_steps", "Steps", columns, table, ("event_number",), "snapshot_step")

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, int_param
+from tb_plugin.analysis.memory.growth import WARM_UP, live_of, rise_of
 from tb_plugin.analysis.phrases import plural
-from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of_device, moment_of
-from tb_plugin.analysis.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.analysis.snapshot.steps import Steps, growth_of_device, rise_figures, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series
 from tb_plugin.views.growth import VIEW
 from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
 
-OWN = ("device", "stack", "at", "against")
 # Label of the last moment, the end of the last step.
 END = "end"
 
 
 class GrowthAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "stack", "at", "against")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -56,16 +52,9 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns the two events to compare, the earlier event first.
-
-    By default, these are the end of the first step and the end of the last step, or the start and end of a history
-    without steps.
-    """
+    """Returns the two events to compare: by default the ends of the first and last step, else of the history."""
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")
     if at is None:
@@ -76,12 +65,12 @@ def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, i
 
 
 def _summary(device: DeviceLevels, steps: Steps) -> Figures:
-    growth = growth_of(device)
+    growth = growth_of_device(device)
     leaks = growth.leaks()
-    live = live_of(device, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
+    live = live_of(device.table, steps.moments)[0] if len(steps) else np.zeros(2, np.int64)
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
-        METRICS.figure("snapshot_steps", len(steps), note=steps.source),
+        METRICS.figure("snapshot_steps", len(steps), note="annotations" if len(steps) else ""),
         METRICS.figure("delta_live_bytes", change),
         METRICS.figure("growing_stacks", len(leaks)),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
@@ -90,25 +79,25 @@ def _summary(device: DeviceLevels, steps: Steps) -> Figures:
 
 
 def _answer(device: DeviceLevels, steps: Steps) -> Notice:
-    growth = growth_of(device)
+    growth = growth_of_device(device)
     leaks = growth.leaks()
     if not len(steps):
         text = "No steps were recorded. Choose two events below to compare memory after them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(device, steps).figures[1]
-        rise = rise_of(device)
+        rise = rise_of(levels_of(device).allocated, steps.moments)
         if rise is not None:
             text = "Retained memory does not grow, but peak memory rises by {peak_growth_bytes} per step, "
             text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
-            return Notice("growth", "info", text, "", rise.figures)
+            return Notice("growth", "info", text, "", rise_figures(rise))
         text = "No stack grows from step to step."
         text += " Allocated memory changes by {delta_live_bytes} from the end of the first step to the end of the last step."
         return Notice(
             "growth", "info", text if change.value is not None else text.partition(" Allocated")[0], "", [change]
         )
     row = int(leaks[0])
-    stack = int(growth.stack[row])
+    stack = int(growth.owner[row])
     counted = int(growth.counted[row])
     text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
     text += f"{plural(counted, 'step')}."
@@ -132,14 +121,17 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
 
 
 def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
-    growth = growth_of(device)
+    growth = growth_of_device(device)
     requested = int_param(params, "stack")
     leaks = growth.leaks()
-    stack = requested if requested is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
+    stack = requested if requested is not None else int(growth.owner[leaks[0]]) if len(leaks) else None
     if stack is not None and not (device.block("stack") == stack).any():
         raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one from the table growth_stacks.")
-    live = live_of(device, steps, stack)
+    blocks = device.table
+    if stack is not None:
+        blocks = blocks.take(np.flatnonzero(blocks.owner == stack))
+    live, _ = live_of(blocks, steps.moments)
     words = "all stacks" if stack is None else stack_words(device.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
     return Series("live", "Live memory at the start of every step", words, METRICS.metric("snapshot_step"),
-                  [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip
+                  [*steps.labels, END], [Line(metric, "kernel", live.tolist())], "lines")  # fmt: skip

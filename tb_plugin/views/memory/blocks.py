@@ -6,25 +6,21 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, Origins
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 STATES = ("released", "released later", "never released", "allocated before", "unpaired")
 # A trace that was opened as a window: later events were not read.
@@ -33,7 +29,6 @@ RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
-    """Returns all blocks of the devices, largest first. The page does not show the extra column ``paired``."""
     found = [
         _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
     ]
@@ -58,18 +53,10 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
     states = pa.array(STATES if window.is_end_recorded else STATES_OF_PART, pa.string())
     table = blocks if len(chosen) == blocks.num_rows else blocks.take(chosen)
     table = table.append_column("block_state", states.take(pa.array(state[chosen])))
-    return Frame(
-        name="memory_events",
-        title="Memory blocks",
-        columns=METRICS.columns(
-            *_recorded_columns(blocks, origins),
-            hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
-        ),
-        data=table.select(_BLOCK_KEYS),
-        row_key=("device", "block_number"),
-        name_column="name",
-        sort=Sort("block_bytes", True),
-    )
+    hidden = ("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices))
+    columns = METRICS.columns(*_recorded_columns(blocks, origins), hidden=hidden)
+    data, key = table.select(_BLOCK_KEYS), ("device", "block_number")
+    return Frame("memory_events", "Memory blocks", columns, data, key, "name", Sort("block_bytes", True))
 
 
 _BLOCK_KEYS = (
@@ -103,16 +90,16 @@ def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
     blocks, pooled = device.blocks, trace.reported_memory.pooled_ns
     has_allocation = blocks.allocation != MISSING
     return _Numbers(
-        device=np.full(len(blocks.bytes), place),
-        number=np.arange(len(blocks.bytes)),
+        device=np.full(len(blocks.size), place),
+        number=np.arange(len(blocks.size)),
         event=_take(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
         begin=_take(device.time_ns, blocks.allocation),
         end=_take(device.time_ns, blocks.release),
-        bytes=blocks.bytes,
-        paired=blocks.paired.astype(np.int64),
+        bytes=blocks.size,
+        paired=blocks.is_certain.astype(np.int64),
         pooled=_take(pooled, _take(device.record, blocks.release))
         if len(pooled)
-        else np.full(len(blocks.bytes), MISSING),
+        else np.full(len(blocks.size), MISSING),
     )
 
 
@@ -146,7 +133,6 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
 
 
 def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
-    """Returns the sizes with the recorded sign. The size is null if the profiler records none."""
     older = of.begin == MISSING
     if not len(trace.reported_memory.name) or not older.any():
         return pa.nulls(len(of.bytes), pa.int64())
@@ -154,10 +140,7 @@ def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
 
 
 def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:
-    """Returns whether each block was still live at the end of its allocating step.
-
-    ``step`` is the index of the allocating step. ``released_ns`` is -1 for blocks without a recorded release.
-    """
+    """Returns whether each block was live at the end of its step. ``released_ns`` is -1 without a release."""
     lasts: Bool = (released_ns == MISSING) | (released_ns >= np.append(trace.steps.host_end_ns, 0)[step])
     return lasts
 

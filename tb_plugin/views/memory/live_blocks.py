@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
@@ -31,7 +31,6 @@ class Live(msgspec.Struct, frozen=True, eq=False):
 
 
 def live_at(scene: Scene, device: Device, at: int) -> Live:
-    """Returns the blocks that are live after event ``at``, and the memory that was allocated before the trace."""
     total = device.level(at)
     blocks = device.blocks
     alive = np.flatnonzero(blocks.live_at(at))
@@ -42,7 +41,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     name, outer, module = (of(trace, event) for of in (owners.names, owners.outermost, owners.modules))
     frame, phase = scene.origins.frame.of[event], scene.origins.phase.of[event]
     groups = group(name, outer, module, frame, phase)
-    size = groups.sum(blocks.bytes[alive])
+    size = groups.sum(blocks.size[alive])
     first = groups.first
     table = pa.table(
         {
@@ -58,7 +57,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     )
     rest = total - int(size.sum())
     if rest:
-        older = blocks.bytes[blocks.live(at) & (blocks.allocation == MISSING)]
+        older = blocks.size[blocks.live(at) & (blocks.allocation == MISSING)]
         # Their number is known only if all of them are released in the trace.
         known = len(older) if int(older.sum()) == rest else None
         whose = BEFORE if rest > 0 else LOST
@@ -69,22 +68,14 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 
 def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
-    """Returns the table of live memory. ``when`` is the text for the time."""
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
-    table = pa.concat_tables(
-        [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]
+    empty = _LIVE.append(pa.field("device", pa.string())).empty_table()
+    order = [("live_bytes", "descending"), *((key, "ascending") for key in ("device", *keys))]
+    columns = METRICS.columns(
+        *scene.origins.recorded((*keys, "device", "blocks", "live_bytes")),
+        hidden=hidden_of(found),
+        share=("live_bytes",),
     )
-    order = [(key, "ascending") for key in ("device", *keys)]
-    return Frame(
-        name="memory_peak",
-        title=f"Live {when}",
-        columns=METRICS.columns(
-            *scene.origins.recorded((*keys, "device", "blocks", "live_bytes")),
-            hidden=hidden_of(found),
-            share=("live_bytes",),
-        ),
-        data=table.sort_by([("live_bytes", "descending"), *order]),
-        row_key=("device", *scene.origins.recorded(reversed(keys))),
-        name_column="name",
-        sort=Sort("live_bytes", True),
-    )
+    data = pa.concat_tables([empty, *(one.table for one in found)]).sort_by(order)
+    row_key = ("device", *scene.origins.recorded(reversed(keys)))
+    return Frame("memory_peak", f"Live {when}", columns, data, row_key, "name", Sort("live_bytes", True))

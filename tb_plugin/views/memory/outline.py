@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.device_memory.window import MemoryRange
+from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import subtract, union
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 class Outline(msgspec.Struct, frozen=True, eq=False):
-    """Times to draw, and the event whose value is drawn at each time.
-
-    ``at`` is -1 for the value before the first event. Values are unknown where ``recorded`` is False.
-    """
+    """Times to draw, and the events whose values are drawn. Values are unknown where ``recorded`` is False."""
 
     time_ns: Int64
     at: Int64
@@ -27,11 +19,7 @@ class Outline(msgspec.Struct, frozen=True, eq=False):
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
-    """Returns the times to draw: the times of the events in ``kept``, and start and end of each section of the
-    window.
-
-    Between selected steps that are not adjacent, values are unknown.
-    """
+    """Returns the times of the events in ``kept``, and the bounds of the window's parts. Values between parts are unknown."""
     parts = window.parts
     gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
 
@@ -54,27 +42,7 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
-    """Returns the values for JSON, with null where ``known`` is False."""
     objects = values.astype(object)
     objects[~known] = None
     found: list[int | float | None] = objects.tolist()
     return found
-
-
-def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
-    """Returns the indices to draw: the first, last, lowest and highest value of each curve in each of ``width``
-    columns.
-    """
-    if len(time_ns) <= 4 * width:
-        return np.arange(len(time_ns))
-    span = max(1, window.end_ns - window.start_ns)
-    # Integers are exact: spans of days times a width still fit.
-    column = (time_ns - window.start_ns) // (span // width + 1)
-    first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
-    of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(time_ns))))
-    chosen = [first, np.append(first[1:], len(time_ns)) - 1]
-    for values in curves:
-        for extreme in (np.minimum, np.maximum):
-            hits = np.flatnonzero(values == extreme.reduceat(values, first)[of])
-            chosen.append(hits[np.concatenate(([True], of[hits][1:] != of[hits][:-1]))])
-    return np.unique(np.concatenate(chosen))

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.base import Frame, Number, Params, int_param
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -35,23 +35,17 @@ WIDTH = 800
 
 
 class ReportedTotals(msgspec.Struct, frozen=True, eq=False):
-    """Numbers, payloads and tables of the allocator totals that the profiler reports."""
-
     facts: Mapping[str, Number] = msgspec.field(default_factory=dict)
     payloads: Mapping[str, Payload] = msgspec.field(default_factory=dict)
     frames: Mapping[str, Frame] = msgspec.field(default_factory=dict)
 
 
 def reported_devices(trace: TraceTable) -> set[str]:
-    """Returns the names of the devices with reported totals."""
     return {one.device for one in (*totals_of(trace), *components_of(trace))}
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the reported totals of the requested device, by default of all devices.
-
-    Curves exist only for a single device. Raises BadRequest for an invalid parameter.
-    """
+    """Returns the reported totals of the requested device, by default of all. Raises BadRequest."""
     totals = _totals_of_device(totals_of(trace), params.get("device"))
     components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
@@ -72,7 +66,6 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns notices for profiles that report the operator of each allocation. Other profiles have no such notices."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []
@@ -99,7 +92,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
                 figures=[*figures, METRICS.figure("device", device.name)],
             )
         )
-    older = blocks.bytes[blocks.allocation == MISSING]
+    older = blocks.size[blocks.allocation == MISSING]
     if len(older):
         notices.append(
             Notice(
@@ -121,7 +114,6 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns a notice that the trace contains no memory blocks, with advice on how to record blocks."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -136,10 +128,7 @@ def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """Returns the requested time range.
-
-    The default range contains all totals of the components, because a sampler may start before all other events.
-    """
+    """Returns the requested time range, by default that of all totals: a sampler may start before all other events."""
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

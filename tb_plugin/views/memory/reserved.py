@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.device_memory.peaks import Peak, reserved_peak_of
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
-from tb_plugin.analysis.device_memory.window import MemoryRange
-from tb_plugin.analysis.driver_calls import DriverCalls
+from tb_plugin.analysis.memory.growth import varying_share
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
-from tb_plugin.views.memory.attribution_text import operator_and_place, sentence_of
+from tb_plugin.views.memory.finding_parts import NEAR, least_bytes, severity_near, subject_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
-from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Share of reserved memory. Allocators cache more than is requested; a fifth is more than rounding.
 UNUSED_SHARE = 0.2
@@ -84,7 +76,6 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns the finding about unused reserved memory and its cause, or None if little memory is unused."""
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -137,44 +128,19 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
             METRICS.figure("gap_growths", growth.beside_free),
             METRICS.figure("gap_growth_bytes", growth.beside_free_bytes),
         ]
-        varying = varying_share(steps)
+        varying = varying_share(steps.bytes, steps.step, len(np.unique(steps.step)))
         if varying >= VARYING_SHARE:
             text = f"{grown}. {{varying_sizes_ratio}} of the bytes allocated in steps have sizes that differ between steps."
             return "shapes", text, [*figures, METRICS.figure("varying_sizes_ratio", varying)]
-        sizes = np.unique(device.blocks.bytes[device.blocks.live(peak.at)])
+        sizes = np.unique(device.blocks.size[device.blocks.live(peak.at)])
         text = f"{grown}. The gaps between blocks were too small (distinct block sizes: {{distinct_sizes}})."
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
     requested = max(int(device.bytes[growth.last]), 0)
     if requested >= MIN_GAP_GROWTH_SHARE * unused:
-        who = operator_and_place(scene, int(device.record[growth.last]))
+        subject = subject_of(scene, device, int(device.record[growth.last]))
         text = (
-            f"Reserved memory last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap "
+            f"Reserved memory last grew for one block of {{block_bytes}}, by {subject.code}: no free gap "
             "was large enough."
         )
-        return "large", text, [METRICS.figure("block_bytes", requested), *who]
+        return "large", text, [METRICS.figure("block_bytes", requested), *subject.figures]
     return "other", "Reserved memory grew by more than the recorded requests.", []
-
-
-def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of allocated bytes in blocks of varying sizes. Varying sizes do not occur in every step."""
-    count = len(np.unique(steps.step))
-    total = int(steps.bytes.sum())
-    if count < 2 or not total:
-        return 0.0
-    pairs = group(steps.bytes, steps.step)
-    sizes = group(steps.bytes[pairs.first])
-    often = sizes.count()[sizes.of] == count
-    return 1 - int(pairs.sum(steps.bytes)[often].sum()) / total
-
-
-def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the finding about reserved memory that shrinks and grows again, or None.
-
-    The finding contains the operator with the largest request after reserved memory shrank.
-    """
-    swings = swings_of(device, scene.window)
-    if swings is None:
-        return None
-    who = operator_and_place(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
-    asks = f"The largest request after reserved memory dropped comes from {sentence_of(who)}."
-    return swings_notice(scene.trace, device, swings, calls, asks, who)

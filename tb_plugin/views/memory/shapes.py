@@ -6,30 +6,25 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.driver_calls import usual_calls
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import step_at
-from tb_plugin.analysis.memory.tables import Scene, hidden_of
+from tb_plugin.analysis.memory.tables import Scene, frame_by_operator
+from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Groups, group, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Link, Notice, Sort
+from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Share of the time of driver calls. From half on, changing shapes are their main cause.
 MIN_CALLS_SHARE = 0.5
@@ -39,11 +34,7 @@ MIN_CALLS = 3
 
 @cached_by_argument
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns, for each row, the nearest operator with an input shape (-1 = none): the row itself or an enclosing
-    operator.
-
-    Shapes of scalars are skipped.
-    """
+    """Returns, for each row, the nearest operator with the shape of a tensor (-1 = none): itself or an enclosing one."""
     ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
     has_number = np.zeros(len(trace.strings) + 1, np.bool_)
     has_number[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
@@ -97,11 +88,11 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: 
     shape[trace.operators.row] = trace.operators.shapes
     # Pairs of operator and shape that allocated; a driver call without an allocation belongs to none.
     both = np.concatenate((row, within[within != MISSING]))
-    pairs = group(trace.name[both], shape[both]) if len(both) else Groups(*(np.empty(0, np.int64),) * 2)
+    pairs = group(trace.name[both], shape[both])
     of, called = pairs.of[: len(row)], pairs.of[len(row) :]
     often = _steps_of(of, step, len(pairs))
     name = trace.name[both][pairs.first]
-    names = group(name) if len(name) else pairs
+    names = group(name)
     always = _steps_of(names.of[of], step, len(names)) == len(compared)
     return Varying(
         name=name,
@@ -126,28 +117,14 @@ _SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "va
 
 
 def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
-    """Returns one row per operator whose input shapes change between steps."""
-    schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
-    found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
-    order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
-    return Frame(
-        name="memory_shapes",
-        title="Changing shapes",
-        columns=METRICS.columns("name", "device", *_SUMS, hidden=hidden_of(devices), share=("varying_bytes",)),
-        data=pa.concat_tables([schema.empty_table(), *found]).sort_by(
-            [*order, ("device", "ascending"), ("name", "ascending")]
-        ),
-        row_key=("device", "name"),
-        name_column="name",
-        sort=Sort("varying_calls_ns", True),
-    )
+    found = [_rows(trace, device, varying) for device, varying in zip(devices, every, strict=True) if varying]
+    order = ("varying_calls_ns", "varying_bytes")
+    return frame_by_operator("memory_shapes", "Changing shapes", devices, found, _SUMS, order)
 
 
-def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> pa.Table:
+def _rows(trace: TraceTable, device: Device, of: Varying) -> pa.Table:
     some = np.isin(of.name, of.name[of.varies])
     name, varies = of.name[some], of.varies[some].astype(np.int64)
-    if not len(name):
-        return schema.empty_table()
     names = group(name)
     sums = (np.ones(len(name), np.int64), varies, *(values[some] * varies for values in
             (of.allocations, of.bytes, of.calls, of.calls_ns)))  # fmt: skip
@@ -156,7 +133,7 @@ def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> 
         "device": pa.repeat(device.name, len(names)),
         **{key: pa.array(names.sum(values)) for key, values in zip(_SUMS, sums, strict=True)},
     }
-    return pa.table(data, schema=schema)
+    return pa.table(data)
 
 
 CHECK = Check(
@@ -170,7 +147,6 @@ CHECK = Check(
 
 
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
-    """Returns the finding that changing input shapes cause driver calls, or None."""
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())

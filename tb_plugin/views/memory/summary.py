@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Number
-from tb_plugin.analysis.device_memory.peaks import Peak, reserved_peak_of
-from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.device_memory.reserved import room_of
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.donuts import SLICES
 from tb_plugin.analysis.driver_calls import DriverCalls
 from tb_plugin.analysis.memory.metrics import METRICS
+from tb_plugin.analysis.memory.reserved import room_of
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, module_names
+from tb_plugin.analysis.memory.trace_devices import Device
+from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
+from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
@@ -28,10 +28,7 @@ _NO_OWNER = {
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns two texts about the allocation that led to the peak.
-
-    The first text has the operator and the top-level operator. The second text has the module ("" = none).
-    """
+    """Returns the operators of the allocation that led to the peak, and its module ("" = none)."""
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
@@ -44,16 +41,14 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
-    """Returns the number of allocations in the window, and the total bytes of allocations that were never released."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
-    kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
+    kept = (blocks.allocation != MISSING) & (blocks.freed == NEVER) & blocks.is_certain
     kept[kept] = inside[blocks.allocation[kept]]
-    return int((inside & (device.bytes > 0)).sum()), int(blocks.bytes[kept].sum())
+    return int((inside & (device.bytes > 0)).sum()), int(blocks.size[kept].sum())
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the numbers about the device for reports."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -72,7 +67,6 @@ def lacks_events(device: Device) -> bool:
 
 
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
-    """Returns the key numbers about a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     if lacks_events(device):
         whose = "machine" if device.is_host else "device"
@@ -109,10 +103,7 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns bars of live memory by operator and by top-level operator.
-
-    If known, also returns bars by module, Python line and phase. The parts of each bar add up to the total.
-    """
+    """Returns bars of live memory by operator, and if known by module, Python line and phase."""
     outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
         "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
@@ -154,7 +145,6 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
-    """Returns the number of blocks in each state, as a bar that filters the table of blocks."""
     states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
     counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
     about = METRICS["block_state"].definition
@@ -171,7 +161,6 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns the devices that users can select, and the peak of each device."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
@@ -182,7 +171,6 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 
 
 def driver_figures(calls: DriverCalls) -> Figures:
-    """Returns the number and total time of the allocator's driver calls."""
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
@@ -191,7 +179,6 @@ def driver_figures(calls: DriverCalls) -> Figures:
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
-    """Returns notices about data that is missing from the trace or the window."""
     notices = []
     start = trace.steps.host_start_ns
     skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())

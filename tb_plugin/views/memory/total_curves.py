@@ -6,26 +6,24 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
 
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.base import Frame, Number
-from tb_plugin.analysis.device_memory.records import name_in
-from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import hidden_of
+from tb_plugin.analysis.memory.trace_devices import name_in
+from tb_plugin.analysis.memory.window import MemoryRange
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, AllocatorTotals
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Line, Metric, Series, Sort
-from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.views.memory.outline import outline_of, values_of
 
 # Reported levels of an allocator, with the colour of their curves.
 LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
@@ -41,10 +39,7 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
     """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window, and the first time with this maximum.
-
-        Maximum and time are None if nothing is reported.
-        """
+        """Returns the maximum in a window and the first time with this maximum; None if nothing is reported."""
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -63,13 +58,11 @@ class Totals(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each allocator, sorted by device, then by reserved total, largest first."""
     return tuple(_totals(trace, trace.totals))
 
 
 @cached_by_argument
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each software component, sorted by device."""
     return tuple(_totals(trace, trace.components))
 
 
@@ -99,7 +92,6 @@ def _devices(every: Sequence[Totals]) -> list[str]:
 
 
 def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
-    """Returns one row per device and allocator, with the allocator's peaks and the times of the peaks."""
     peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
     data = {
         "allocator": pa.array([one.name for one in every], pa.large_string()),
@@ -109,21 +101,14 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
         data[f"stated_peak_{key}_bytes"] = pa.array([value for value, _ in peaks[key]], pa.int64())
         data[f"stated_peak_{key}_at_ns"] = pa.array([when for _, when in peaks[key]], pa.int64())
     data["stated_samples"] = pa.array([int(window.holds(one.time_ns).sum()) for one in every], pa.int64())
+    columns = METRICS.columns(*data, hidden=hidden_of(_devices(every)))
     return Frame(
-        name="memory_allocators",
-        title="Peaks by allocator",
-        columns=METRICS.columns(*data, hidden=hidden_of(_devices(every)), share=()),
-        data=pa.table(data),
-        row_key=("device", "allocator"),
-        name_column="allocator",
+        "memory_allocators", "Peaks by allocator", columns, pa.table(data), ("device", "allocator"), "allocator"
     )
 
 
 def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
-    """Returns one row per device and component, with the component's peak and the time of the peak.
-
-    Components that never used memory are included only if ``zeros``.
-    """
+    """Returns the peak of each component. Components that never used memory are included only if ``zeros``."""
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
     found.sort(key=lambda pair: (pair[1][0] is None, -(pair[1][0] or 0)))
@@ -137,39 +122,21 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
         "stated_samples": pa.array([int(window.holds(one.time_ns).sum()) for one in rows], pa.int64()),
         "stated_release_samples": pa.array(released, pa.int64()),
     }
-    return Frame(
-        name="memory_components",
-        title="Memory by component",
-        columns=METRICS.columns(
-            *data,
-            hidden=hidden_of(_devices(every)) + (() if any(released) else ("stated_release_samples",)),
-        ),
-        data=pa.table(data),
-        row_key=("device", "component"),
-        name_column="component",
-        sort=Sort("stated_peak_reserved_bytes", True),
-    )
+    hidden = (*hidden_of(_devices(every)), *(() if any(released) else ("stated_release_samples",)))
+    columns, key = METRICS.columns(*data, hidden=hidden), ("device", "component")
+    sort = Sort("stated_peak_reserved_bytes", True)
+    return Frame("memory_components", "Memory by component", columns, pa.table(data), key, "component", sort)
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the number of components, of components without memory, and of components that only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
-    return Figures(
-        "component_counts",
-        "Components",
-        "",
-        [
-            METRICS.figure("components", len(every)),
-            METRICS.figure("zero_components", zero),
-            METRICS.figure("release_components", only),
-        ],
-    )
+    counts = {"components": len(every), "zero_components": zero, "release_components": only}
+    return Figures("component_counts", "Components", "", [METRICS.figure(*each) for each in counts.items()])
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of allocators for reports."""
     return {
         f"memory.{one.device}.allocator.{one.name}.peak_{key}_bytes": one.peak(key, window)[0]
         for one in every
@@ -178,7 +145,6 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of components that used memory, for reports."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -188,7 +154,6 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the allocators that users can select, and the peak of each allocator."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -201,7 +166,6 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the devices with reported totals, and the largest reserved peak of each device's allocators."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):
@@ -212,10 +176,7 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of the allocator ``chosen``, and the times of the peaks.
-
-    If ``chosen`` is empty, returns the reserved peak of each allocator.
-    """
+    """Returns the peaks of the allocator ``chosen``, by default the reserved peak of each allocator."""
     device = every[0].device if every else ""
     if not chosen:
         return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
@@ -231,12 +192,7 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of the allocator ``chosen``, or the reserved bytes of each allocator if ``chosen`` is
-    empty.
-
-    Downsampling keeps the lowest and highest value in every pixel column. Raises BadRequest for an unknown
-    allocator.
-    """
+    """Returns the curves of an allocator, by default the reserved bytes of each. Raises BadRequest for an unknown one."""
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:
         known = ", ".join(one.name for one in every)
@@ -256,7 +212,8 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     time, owner, place = time[order], owner[order], place[order]
     levels = [_latest(some.index(one), owner, place, one.levels[key]) for one, key in lines]
     inside = np.flatnonzero(window.holds(time))
-    kept = inside[detail_of(time[inside], [level[inside] for level in levels], window, width)]
+    drawn_levels = [level[inside] for level in levels]
+    kept = inside[detail(time[inside], drawn_levels, width, window.start_ns, window.end_ns)]
     drawn = outline_of(time, window, kept)
     curves = []
     for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):

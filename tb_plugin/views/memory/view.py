@@ -18,17 +18,17 @@ from tb_plugin.analysis.base import (
     answer_view,
     int_param,
 )
-from tb_plugin.analysis.device_memory.peaks import Peak, peak_of
-from tb_plugin.analysis.device_memory.records import Device, allocators_of
-from tb_plugin.analysis.device_memory.window import MemoryRange, window_of
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.memory.categories import category_bar
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins, origins_of
 from tb_plugin.analysis.memory.owners import Owners, owners_of
 from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
+from tb_plugin.analysis.memory.trace_devices import Device, allocators_of
+from tb_plugin.analysis.memory.window import MemoryRange, Peak, peak_of, window_of
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import intersect
@@ -40,7 +40,7 @@ from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.blocks import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
-from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
+from tb_plugin.views.memory.outline import outline_of, values_of
 from tb_plugin.views.memory.reported_totals import reported_devices, reported_notices, reported_totals, without_blocks
 from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
@@ -114,8 +114,6 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
 
 
 class _Prepared(msgspec.Struct, frozen=True, eq=False):
-    """Results that do not depend on the time that the user selects."""
-
     coverage: CoverageInfo
     scene: Scene
     every: list[Device]
@@ -136,10 +134,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for ``params``, which may only contain steps and the parameters in ``_WINDOW``.
-
-    Raises BadRequest for an invalid parameter.
-    """
+    """Returns the results for steps and the parameters in ``_WINDOW``. Raises BadRequest for an invalid parameter."""
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -182,14 +177,12 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window. Between selected steps that are not adjacent, values
-    are null.
-
-    Downsampling keeps the lowest and highest value in every pixel column.
-    """
+    """Returns allocated and reserved bytes over the window, null between selected steps that are not adjacent."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
-    drawn = outline_of(device.time_ns, window, inside[detail_of(device.time_ns[inside], levels, window, width)])
+    drawn = outline_of(
+        device.time_ns, window, inside[detail(device.time_ns[inside], levels, width, window.start_ns, window.end_ns)]
+    )
     at = drawn.at
     level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
     lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.recorded))]

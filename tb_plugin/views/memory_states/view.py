@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.device_memory.records import devices_of
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
+from tb_plugin.analysis.memory.trace_devices import devices_of
 from tb_plugin.analysis.replicas import states_frame
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Table, View
 from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """Memory by training state, on the accelerator with the most allocator events.
-
-    Without an accelerator, the host memory is used.
-    """
+    """Memory by training state, on the accelerator with the most allocator events, else on the host."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each training state by size.
-
-        If the categories of blocks are unknown, the result is empty.
-        """
+        """Returns the blocks of each training state by size; empty if categories are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _frame(trace: TraceTable) -> Frame:
@@ -52,6 +41,7 @@ def _frame(trace: TraceTable) -> Frame:
         return states_frame(none, none, none, none)
     blocks = device.blocks
     # Blocks with contradicting events may have been released.
-    is_certain = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
-    end = np.where(blocks.end == MISSING, len(device.record), blocks.end)
-    return states_frame(found.of[is_certain], blocks.begin[is_certain], end[is_certain], blocks.bytes[is_certain])
+    is_certain = (blocks.allocation == MISSING) | blocks.is_certain | (blocks.freed != NEVER)
+    return states_frame(
+        found.of[is_certain], blocks.begin[is_certain], blocks.freed[is_certain], blocks.size[is_certain]
+    )

@@ -18,7 +18,6 @@ MOST_RUNS = 100
 
 
 def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
-    """Returns one row per out-of-memory event."""
     words = stack_words(device.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
     runs = [one.obstacles for one in found]
@@ -40,21 +39,12 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="oom_moments",
-        title="Out of memory",
-        columns=METRICS.columns(*table.column_names, hidden=("allocation_stack",)),
-        data=table,
-        row_key=("event_number",),
-        name_column="allocation_line",
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("allocation_stack",))
+    return Frame("oom_moments", "Out of memory", columns, table, ("event_number",), "allocation_line")
 
 
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns the blocks that prevent a request from fitting, one row per segment.
-
-    Each row contains adjacent blocks that would have to be released: the choice with the fewest live bytes.
-    """
+    """Returns, for each segment, the adjacent blocks with the fewest bytes that prevent a request from fitting."""
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)
     runs = one.obstacles if one else obstacles_to(moment, 0, np.zeros(len(moment.rows), np.bool_))
@@ -79,12 +69,6 @@ def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
             "allocation_stack": texts_of(words.text, stack),
         }
     )
-    return Frame(
-        name="oom_obstacles",
-        title="Blocks in the way of the request",
-        columns=METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("in_way_bytes", False),
-    )
+    columns = METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack"))
+    title, sort = "Blocks in the way of the request", Sort("in_way_bytes", False)
+    return Frame("oom_obstacles", title, columns, table, ("block_row",), "allocation_line", sort)

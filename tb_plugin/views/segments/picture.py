@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.moment import Moment
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import MapGroup, MemoryMap
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Pieces per answer: about 2 MB of JSON.
 MOST_PIECES = 30_000
 
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
-    """Returns the map of segments and blocks. ``in_way`` marks the blocks that prevent a request from fitting."""
     device, rows = moment.levels, moment.rows
     snapshot = device.snapshot
     of, keys = _groups(moment)
@@ -60,10 +56,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 
 
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
-    """Returns the group of each segment, and the pool and stream of each group.
-
-    The default stream of the shared pool comes first.
-    """
+    """Returns the group of each segment, and the pool and stream of each group, default first."""
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
     snapshot = moment.levels.snapshot
 
@@ -100,10 +93,7 @@ def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> l
 
 
 def _pieces(moment: Moment) -> tuple[Int64, int]:
-    """Returns the first block of each drawn piece, and the cell size in bytes.
-
-    A piece is one block, or several small adjacent blocks of the same kind in one cell.
-    """
+    """Returns the first block of each piece, and the cell size. A piece is a block, or small adjacent blocks of a cell."""
     cell = 0
     first = np.arange(len(moment.block))
     while len(first) > MOST_PIECES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
@@ -16,8 +15,6 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Figures, Series
 from tb_plugin.payloads.series import Line
 
-Int64 = npt.NDArray[np.int64]
-
 # Kinds of events for the previous and next buttons.
 KINDS: dict[str, tuple[Action, ...]] = {
     "alloc": (Action.ALLOC,),
@@ -29,12 +26,10 @@ _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the default request size in bytes: the size of the failed request, or of the largest live block."""
     return oom.requested if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
-    """Returns the key numbers about memory after an event."""
     device, free, largest = moment.levels, moment.free, moment.largest_gap
     outside = device.block("size")[moment.outside]
     requested = device.block("requested")[moment.block]
@@ -63,12 +58,10 @@ def summary_of(moment: Moment) -> Figures:
 
 
 def oom_of(one: RunningOut) -> Figures:
-    """Returns the numbers about a failed request."""
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
 def place_of(device: DeviceLevels, at: int) -> Figures:
-    """Returns the selected event, and the previous and the next event of each kind."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", device.count)]
     if at >= 0:
         events, row = device.snapshot.events, device.events.start + at

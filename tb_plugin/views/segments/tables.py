@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, pinned_by, stuck_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Largest blocks first.
 MOST_BLOCKS = 50_000
@@ -23,7 +20,6 @@ KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 
 
 def segments_frame(moment: Moment) -> Frame:
-    """Returns the allocated and free bytes of each segment."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     words = stack_words(snapshot)
@@ -47,20 +43,17 @@ def segments_frame(moment: Moment) -> Frame:
             "allocation_stack": texts_of(words.text, rows.stack),
         }
     )
-    return Frame(
-        name="segments_at",
-        title="Segments",
-        columns=METRICS.columns(
-            *table.column_names,
-            share=("segment_bytes", "free_now_bytes"),
-            hidden=("allocation_stack", "pending_now_bytes"),
-            titles={"allocation_line": "Reserved by", "allocation_stack": "Stack"},
-        ),
-        data=table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
-        row_key=("address",),
-        name_column="allocation_line",
-        sort=Sort("segment_bytes", True),
+    columns = METRICS.columns(
+        *table.column_names,
+        share=("segment_bytes", "free_now_bytes"),
+        hidden=("allocation_stack", "pending_now_bytes"),
+        titles={"allocation_line": "Reserved by"},
     )
+    table, sort = (
+        table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
+        Sort("segment_bytes", True),
+    )
+    return Frame("segments_at", "Segments", columns, table, ("address",), "allocation_line", sort)
 
 
 def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
@@ -68,7 +61,6 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns one row per stream, pool and kind of segment, with the free bytes in gaps smaller than ``request``."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.levels.snapshot
     keys = np.stack(
@@ -104,59 +96,42 @@ def pools_frame(moment: Moment, request: int) -> Frame:
             "unusable_ratio": pa.array(share, mask=free.to_numpy() == 0),
         }
     )
-    return Frame(
-        name="pools_at",
-        title="Streams and pools",
-        columns=METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",)),
-        data=table.sort_by([("segment_bytes", "descending")]),
-        row_key=("pool_name", "stream_name", "segment_kind"),
-        name_column="pool_name",
-        sort=Sort("segment_bytes", True),
-    )
+    columns = METRICS.columns(*table.column_names, share=("segment_bytes",), hidden=("gaps_now",))
+    table, sort = table.sort_by([("segment_bytes", "descending")]), Sort("segment_bytes", True)
+    key = ("pool_name", "stream_name", "segment_kind")
+    return Frame("pools_at", "Streams and pools", columns, table, key, "pool_name", sort)
 
 
 def blocks_frame(moment: Moment) -> Frame:
-    """Returns the largest live blocks. Blocks outside known segments are included."""
     device = moment.levels
     rows = np.concatenate((moment.block, moment.outside))
     size = device.block("size")[rows]
     rows = rows[np.argsort(-size, kind="stable")[:MOST_BLOCKS]]
-    return Frame(
-        name="blocks_at",
-        title="Blocks",
-        columns=METRICS.columns(
-            *("allocation_line", "block_size_bytes", "requested_bytes", "is_pending", "address", "stream_name"),
-            *("pool_name", "age_events", "begin_event", "allocation_stack", "block_row"),
-            share=("block_size_bytes",),
-            hidden=("begin_event", "allocation_stack", "block_row"),
-        ),
-        data=_blocks(moment, rows),
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("block_size_bytes", True),
-    )
+    table, sort = _blocks(moment, rows), Sort("block_size_bytes", True)
+    hidden = ("begin_event", "allocation_stack", "block_row")
+    columns = METRICS.columns(*table.column_names, share=("block_size_bytes",), hidden=hidden)
+    return Frame("blocks_at", "Blocks", columns, table, ("block_row",), "allocation_line", sort)
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks whose release would allow the allocator to return the most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]
     table = _blocks(moment, moment.block[at]).append_column("returnable_bytes", pa.array(freed[at]))
     table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
-    return Frame(
-        name="blocks_in_way",
-        title="Blocks whose release returns memory to the driver",
-        columns=METRICS.columns(
-            *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
-            *("pool_name", "age_events", "allocation_stack", "block_row"),
-            hidden=("allocation_stack", "block_row"),
-        ),
-        data=table,
-        row_key=("block_row",),
-        name_column="allocation_line",
-        sort=Sort("returnable_bytes", True),
+    keys = (
+        "allocation_line",
+        "block_size_bytes",
+        "returnable_bytes",
+        "segment_bytes",
+        "address",
+        "stream_name",
+        "pool_name",
     )
+    hidden = ("allocation_stack", "block_row")
+    columns = METRICS.columns(*keys, "age_events", *hidden, hidden=hidden)
+    title, sort = "Blocks whose release returns memory to the driver", Sort("returnable_bytes", True)
+    return Frame("blocks_in_way", title, columns, table, ("block_row",), "allocation_line", sort)
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, int_param
 from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.analysis.snapshot.device_levels import (
     DeviceLevels,
@@ -22,6 +19,7 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, pinned_by, stuck_of
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, last_ooms, ran_out, sentence_of
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import (
@@ -35,8 +33,6 @@ from tb_plugin.payloads import (
     Notices,
     Payload,
     Series,
-    Table,
-    View,
 )
 from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
@@ -44,12 +40,9 @@ from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
 from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
 
-OWN = ("device", "at", "size")
-
 
 class Segments(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "at", "size")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -88,9 +81,6 @@ class Segments(DeclaredView, entry=VIEW):
         }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
@@ -146,8 +136,6 @@ def _other_oom(moment: Moment) -> list[Notice]:
     return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
 
 
-Int64 = npt.NDArray[np.int64]
-
 # Streams and pools with their own line, those with the largest peaks; the others share one line.
 MAX_LINES = 8
 # All slice colours except the colour of total reserved bytes.
@@ -191,7 +179,6 @@ def _reserved_of(device: DeviceLevels) -> Series:
 
 
 def _drawn_positions(x: Int64, total: Int64) -> Int64:
-    """Returns the indices of the points to draw: all points, or the last and the highest point of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

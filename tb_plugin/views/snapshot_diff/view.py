@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,8 +22,6 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.views.snapshot_diff import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Titles of the compared moments, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
@@ -47,7 +44,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the allocated memory of one snapshot by stack. Raises BadRequest for an unknown device."""
         device = levels_of_device(snapshot, params)
         levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
@@ -61,7 +57,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or a page of one table. A single part is compared with itself."""
         base, exp = parts[0], parts[-1]
         frames = {"snapshot_figures": _figures(base, exp)}
         frames |= {name: _compared(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
@@ -123,15 +118,10 @@ def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
             "allocation_stack": first["allocation_stack"],
         }
     )
-    return Frame(
-        name=name,
-        title=f"{MOMENTS[name]}, by stack",
-        columns=METRICS.columns(*data.column_names, hidden=_HIDDEN),
-        data=data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")]),
-        row_key=("allocation_stack",),
-        name_column="allocation_line",
-        sort=Sort("difference_size_bytes", True),
-    )
+    columns = METRICS.columns(*data.column_names, hidden=_HIDDEN)
+    data = data.sort_by([("difference_size_bytes", "descending"), ("allocation_stack", "ascending")])
+    title, sort = f"{MOMENTS[name]}, by stack", Sort("difference_size_bytes", True)
+    return Frame(name, title, columns, data, ("allocation_stack",), "allocation_line", sort)
 
 
 def _figures(base: Part, exp: Part) -> Frame:
@@ -144,14 +134,8 @@ def _figures(base: Part, exp: Part) -> Frame:
             "delta_held_bytes": pa.array([after - before for before, after in zip(one, other, strict=True)]),
         }
     )
-    return Frame(
-        "snapshot_figures",
-        "Both snapshots",
-        METRICS.columns(*data.column_names),
-        data,
-        ("snapshot_figure",),
-        "snapshot_figure",
-    )
+    columns = METRICS.columns(*data.column_names)
+    return Frame("snapshot_figures", "Both snapshots", columns, data, ("snapshot_figure",), "snapshot_figure")
 
 
 def _headline(base: Part, exp: Part) -> Figures:

@@ -1,4 +1,7 @@
-"""Lifetimes of memory blocks, from allocation and release events."""
+"""Lives of memory blocks, in traces and snapshots.
+
+Events have numbers, from 0. A block is allocated after event e if ``begin <= e < freed``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, State
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.integer]
 
 
 class Final(msgspec.Struct, frozen=True, eq=False):
@@ -23,25 +25,46 @@ class Final(msgspec.Struct, frozen=True, eq=False):
 
 
 class Lives(msgspec.Struct, frozen=True, eq=False):
-    """Lifetimes of a device's blocks. Start and end are event numbers (see ``snapshot.table``)."""
+    """Lives of the blocks of one device. All values are numbers of events; see ``snapshot.table`` for snapshots."""
 
-    event: Int32
-    """Number of the event that contains the details of the block; -1 = none."""
-    final: Int32
-    """Row of the block in the final state; -1 if the final state does not contain the block."""
-    begin: Int32
-    freed: Int32
-    end: Int32
-    unmatched_releases: int
-    unreleased_reuse: int
-    lost: int
+    event: Whole
+    """Event with the details of the block; -1 = none."""
+    begin: Whole
+    freed: Whole
+    end: Whole
+    final: Whole
+    """Row of the block in the final state of a snapshot; -1 if the final state does not contain the block."""
+    unmatched_releases: int = 0
+    unreleased_reuse: int = 0
+    lost: int = 0
+
+
+def lives_in_trace(address: Int64, size: Int64) -> Lives:
+    """Returns the lives of blocks, in the order of ``event``. ``size`` is negative for a release.
+
+    A release ends the block that was last allocated at its address. Any other release is a block of its own. Without
+    a recorded allocation or release, the previous or the next event at the same address bounds the life of the block.
+    """
+    rows = np.flatnonzero(size)
+    order = rows[np.argsort(address[rows], kind="stable")]
+    place, grew = address[order], size[order] > 0
+    same = (place[1:] == place[:-1]) & has_address(place[1:])
+    before = np.append(MISSING, np.where(same, order[:-1], MISSING))[: len(order)]
+    after = np.append(np.where(same, order[1:], NEVER), NEVER)[: len(order)]
+    follows_allocation = np.append(False, same & grew[:-1])[: len(order)]
+    first = np.flatnonzero(grew | ~follows_allocation)
+    first = first[np.argsort(order[first], kind="stable")]
+    begin, freed = np.where(grew, order, before)[first], np.where(grew, after, order)[first]
+    return Lives(order[first], begin, freed, freed, np.full(len(first), MISSING))
+
+
+def has_address(address: Int64) -> Bool:
+    known: Bool = (address != 0) & (address != MISSING)
+    return known
 
 
 class _Groups(msgspec.Struct, frozen=True, eq=False):
-    """Groups of consecutive events at the same address. Each allocation starts a new group.
-
-    All columns except ``what`` have one row per group.
-    """
+    """Consecutive events at the same address, from one allocation to the next. One row per group, except ``what``."""
 
     what: npt.NDArray[np.int8]
     """Action of each event, sorted by address and event number."""
@@ -55,8 +78,8 @@ class _Groups(msgspec.Struct, frozen=True, eq=False):
     """First event of the next group at the same address; NEVER if there is none."""
 
 
-def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
-    """Returns the lifetimes of a device's blocks. ``final`` is None if the final state is unknown.
+def lives_in_snapshot(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
+    """Returns the lives of a device's blocks. ``final`` is None if the final state is unknown.
 
     The events at one address between two allocations belong to one block. If a block has several release requests
     or completed releases, the first of each is used. If no completed release is recorded, the block ends with its
@@ -141,11 +164,7 @@ def _take(values: Int32, at: Int32) -> Int32:
 
 
 def _earlier(extra: Int32, final: Final | None, place: Int64, end: Int32) -> tuple[Int32, Int32]:
-    """Returns the allocation and release events of the blocks that only the final state contains.
-
-    Such a block was allocated before the history, or directly after the end of the last recorded block at its
-    address.
-    """
+    """Returns the events of blocks that only the final state contains: older ones, or after the last at their address."""
     begin = np.full(len(extra), MISSING, np.int32)
     if final is None or not len(extra):
         return begin, begin

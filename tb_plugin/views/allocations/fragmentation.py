@@ -1,4 +1,4 @@
-"""Fragmentation: memory that is reserved but never in use."""
+"""The finding about memory that is reserved but never in use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tb_plugin.analysis.memory.growth import WARM_UP, varying_share
+from tb_plugin.analysis.memory.growth import steps_of as moments_to_steps
 from tb_plugin.analysis.phrases import plural, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
-from tb_plugin.analysis.snapshot.free_memory import Free, free_of
-from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.snapshot.moment import Moment, moment_at
 from tb_plugin.analysis.snapshot.steps import steps_of
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
@@ -25,19 +27,14 @@ UNUSED_SHARE = 0.2
 # In any program, a few segments of 20 MiB may leave less than this unused.
 UNUSED_BYTES = 64 << 20
 SEVERE_UNUSED = 0.4
-# Block sizes of the caching allocator are multiples of this. Other sizes come from a profile that was converted to a
-# snapshot: its segment is the whole address range, not reserved memory.
-ROUNDING_BYTES = 512
 # Share of the allocated bytes whose sizes change between steps.
 VARYING_SHARE = 0.2
-# Share of the mean. Below this, the bytes of a stack count as constant between steps.
-MIN_DEVIATION = 0.01
 
 
 # Sentence by cause.
 CAUSES = {
     "pool": ("{pool_unused_bytes} are in one pool ({pool_name}). Requests for other pools cannot use this memory."),
-    "varying": "Block sizes change from step to step ({varying_ratio} of the allocated bytes), so new blocks do "
+    "varying": "Block sizes change from step to step ({varying_sizes_ratio} of the allocated bytes), so new blocks do "
     "not fit the gaps.",
     "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
     "pinned": "Blocks that are never released pin the segments, mostly blocks from {pinning_line}.",
@@ -60,7 +57,7 @@ CHECK = Check(
     notes="""
         The rule runs only if all block sizes are multiples of 512 bytes. Otherwise the file is a profile that was
         converted to a snapshot. The finding names the first of these causes that applies. `pool`: at least half of
-        `unused_bytes` is in one private pool. `varying`: `varying_ratio` is at least 0.2. `small`: at least half of
+        `unused_bytes` is in one private pool. `varying`: `varying_sizes_ratio` is at least 0.2. `small`: at least half of
         `unused_bytes` is in small segments. `pinned`: at least half is in segments with a block that is never released.
         `mixed`: at least half is in segments with short-lived blocks. `rest`: the unused memory belongs to other
         streams, pools or sizes.
@@ -70,25 +67,23 @@ CHECK = Check(
 
 
 def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
-    """Yields a finding if a large part of the reserved memory was never in use."""
     levels = levels_of(device)
     event = levels.most_reserved()
     reserved = int(levels.reserved[event + 1])
     # More may be in use while less is reserved: then the larger reservation was not needed.
     wasted = reserved - int(levels.active.max())
-    if (
-        not reserved
-        or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved)
-        or (device.block("size") % ROUNDING_BYTES).any()
-    ):
+    if not reserved or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved) or (device.block("size") % ROUNDED).any():
         return
-    free = free_of(device, event)
+    moment = moment_at(device, event)
+    segments = moment.rows
+    free = segments.size - moment.by_row(moment.size, moment.row)
+    is_pinned = free < segments.size
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
-    pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
-    pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
-    varying = varying_ratio(device)
-    stack, staying = _pinning(device, free)
-    pool, pool_bytes = _private(device, free)
+    pinned, small = int(free[is_pinned].sum()), int(free[~segments.is_large].sum())
+    pinned_segments = int((is_pinned & (free > 0)).sum())
+    varying = _varying_ratio(device)
+    stack, staying = _pinning(moment, free)
+    pool, pool_bytes = _largest_private_pool(moment, free)
     line = stack_words(device.snapshot).line[stack].as_py() if stack is not None else None
     figures = [
         METRICS.figure("unused_ratio", unused / reserved),
@@ -96,9 +91,9 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
         METRICS.figure("reserved_then_bytes", reserved),
         METRICS.figure("pinned_bytes", pinned),
         METRICS.figure("pinned_segments", pinned_segments),
-        METRICS.figure("largest_gap_bytes", free.largest()),
+        METRICS.figure("largest_gap_bytes", moment.largest_gap),
         METRICS.figure("small_unused_bytes", small),
-        METRICS.figure("varying_ratio", varying),
+        METRICS.figure("varying_sizes_ratio", varying),
         METRICS.figure("pinning_line", line),
         METRICS.figure("event_number", event),
     ]
@@ -110,7 +105,7 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     if pool is not None and 2 * pool_bytes >= unused:
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
         cause = "pool"
-    elif varying is not None and varying >= VARYING_SHARE:
+    elif varying >= VARYING_SHARE:
         cause = "varying"
     elif 2 * small >= unused:
         cause = "small"
@@ -136,41 +131,21 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     )
 
 
-def varying_ratio(device: DeviceLevels) -> float | None:
-    """Returns the share of allocated bytes whose stacks allocate a different number of bytes in each step.
-
-    The share is None if there are too few steps.
-    """
-    steps = steps_of(device)
-    count = len(steps) - WARM_UP
-    if count < FEWEST_GROWING:
-        return None
-    step = steps.of(device.block("begin").astype(np.int64)) - WARM_UP
-    rows = np.flatnonzero((step >= 0) & (step < count))
-    if not len(rows):
-        return None
-    stack, size = device.block("stack")[rows].astype(np.int64), device.block("size")[rows]
-    pairs = group(stack, step[rows])
-    of, total = stack[pairs.first], pairs.sum(size).astype(np.float64)
-    stacks = group(of)
-    whole = stacks.sum_real(total)
-    # A step without allocations of a stack deviates from the mean by the whole mean.
-    mean = whole / count
-    deviation = stacks.sum_real(np.abs(total - mean[stacks.of])) + (count - stacks.count()) * mean
-    varies = deviation > MIN_DEVIATION * whole
-    return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
+def _varying_ratio(device: DeviceLevels) -> float:
+    moments = steps_of(device).moments[WARM_UP:]
+    blocks = device.table
+    step = moments_to_steps(moments, blocks.begin)
+    rows = np.flatnonzero((step >= 0) & (step < len(moments) - 1))
+    return varying_share(blocks.size[rows], step[rows], len(moments) - 1)
 
 
-def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """Returns the stack whose blocks keep the most free bytes reserved until the end of the history, and the free
-    bytes that the blocks of all stacks keep reserved.
-
-    The stack is None if unknown. Free bytes in a range count for the oldest block in the range.
-    """
-    stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
-    order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]
-    first = order[np.diff(free.block_range[order], prepend=-1) > 0]
-    stack, kept = device.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
+def _pinning(moment: Moment, free: Int64) -> tuple[int | None, int]:
+    """Returns the stack whose lasting blocks keep the most free bytes reserved, and these bytes of all stacks."""
+    device, row = moment.levels, moment.row
+    stays = np.flatnonzero(device.block("freed")[moment.block] == NEVER)
+    order = stays[np.lexsort((device.block("begin")[moment.block[stays]], row[stays]))]
+    first = order[np.diff(row[order], prepend=-1) > 0]
+    stack, kept = device.block("stack")[moment.block[first]].astype(np.int64), free[row[first]]
     known = stack != MISSING
     if not known.any():
         return None, int(kept.sum())
@@ -178,11 +153,12 @@ def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
     return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
 
 
-def _private(device: DeviceLevels, free: Free) -> tuple[str | None, int]:
-    is_private = np.array([pair != (0, 0) for pair in device.snapshot.pools] + [False], np.bool_)
-    rows = np.flatnonzero(is_private[free.pool])
+def _largest_private_pool(moment: Moment, free: Int64) -> tuple[str | None, int]:
+    snapshot = moment.levels.snapshot
+    is_private = np.array([pair != (0, 0) for pair in snapshot.pools] + [False], np.bool_)
+    rows = np.flatnonzero(is_private[moment.rows.pool])
     if not len(rows):
         return None, 0
-    by_pool = np.bincount(free.pool[rows], free.free[rows]).astype(np.int64)
+    by_pool = np.bincount(moment.rows.pool[rows], free[rows]).astype(np.int64)
     most = int(by_pool.argmax())
-    return pool_texts(device.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])
+    return pool_texts(snapshot, np.array([most]))[0].as_py(), int(by_pool[most])

@@ -1,1 +1,0 @@
-"""Memory blocks, peaks and reserved memory, from allocator events."""
