@@ -16,10 +16,9 @@ OUTPUT = "ASCEND_PROFILER_OUTPUT"  # folder of parsed files in a profile
 TRACE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "operator_details.csv"
 MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv"
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
-KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
 # vendor tables that are shown unchanged
 VENDOR_TABLES = (
-    KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
+    "op_statistic.csv", "api_statistic.csv", "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
 PROFILER_METADATA = "profiler_metadata.json"

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from tb_plugin.formats._chrome.memory_estimate import PACKED, peak_memory_bytes
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.communication import MOST_BYTES, PER_BYTE
 from tb_plugin.formats.ascend.filenames import kind_of
 from tb_plugin.formats.base import FileSize
 
 DATABASES = frozenset({"db", files.ANALYSED})
 DOCUMENTS = (files.COMMUNICATION, files.MATRIX)
+MOST_DOCUMENT_BYTES = 64 * 1024 * 1024  # limit on the text of a document, about 55,000 calls
+PER_DOCUMENT_BYTE = 7.0
 # peak memory per byte of a database (4.7 to 6.0 were measured: 2,000,000 and 500,000 rows, no stacks)
 PER_DATABASE_BYTE = 6.0
 PER_TABLE_BYTE = 4.0  # peak memory per byte of a table (3.7 were measured: kernels and blocks of 200 MB each)
@@ -24,6 +25,9 @@ def estimated_peak_bytes(sizes: Mapping[str, FileSize]) -> int:
     read = {name: size for name, size in sizes.items() if not (is_drawn and kinds[name] == files.OPERATORS)}
     stored = sum(size.stored_bytes for name, size in read.items() if kinds[name] in DATABASES)
     tables = sum(size.text_bytes(PACKED) for name, size in read.items() if kinds[name] in files.TABLES)
-    documents = sum(min(size.text_bytes(PACKED), MOST_BYTES) for name, size in read.items() if kinds[name] in DOCUMENTS)
+    documents = sum(
+        min(size.text_bytes(PACKED), MOST_DOCUMENT_BYTES) for name, size in read.items() if kinds[name] in DOCUMENTS
+    )
     others = {name: size for name, size in read.items() if kinds[name] not in DATABASES | files.TABLES}
-    return peak_memory_bytes(others) + int(PER_TABLE_BYTE * tables + PER_DATABASE_BYTE * stored + PER_BYTE * documents)
+    more = PER_TABLE_BYTE * tables + PER_DATABASE_BYTE * stored + PER_DOCUMENT_BYTE * documents
+    return peak_memory_bytes(others) + int(more)

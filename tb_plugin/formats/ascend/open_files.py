@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.csv_table import CsvTable, read_table
-from tb_plugin.formats.ascend.database import Database, open_database
+from tb_plugin.formats.ascend.cluster import filenames as cluster_files
+from tb_plugin.formats.ascend.csv_table import CsvTable, Keep, read_table
+from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
 from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START
 from tb_plugin.formats.ascend.one_file import Steady
@@ -38,6 +39,7 @@ _REQUIRED_COLUMNS = {
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
     files.MEMORY: ("Component", "Timestamp(us)"),
     files.OPERATORS: ("Name",),
+    cluster_files.STEPS: ("Type", "Index"),
 }
 
 
@@ -51,6 +53,7 @@ class OpenedFiles:
         self.file_bytes = self.text_bytes = 0
         self.issues: list[Issue] = []
         self._progress = progress
+        self._logs: list[tuple[str, IssueLog]] = []
         self._total_bytes = max(1, sum(source.size(name) for name in source.names()))
         self._done = 0
         self._state = ReadState(0.0, 0, {})
@@ -114,6 +117,40 @@ class OpenedFiles:
         self._done += self.source.size(name)
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
+    def table(self, kind: str, keep: Keep | None = None) -> CsvTable | None:
+        """Returns the table in a file, or None if the file is missing. ``keep`` selects rows.
+
+        An unreadable file is logged, and the result is None.
+        """
+        name, log = self.names.get(kind), IssueLog()
+        if name is None:
+            return None
+        try:
+            table = read_table(self.pieces(name, log), log, keep)
+        except LOST as error:
+            self.lost(name, error)
+            return None
+        self.add_log(kind, log)  # bad cells are found on conversion to numbers
+        if table is None:
+            self.note(name, "no_heading", "the file has no header, so its columns are unknown")
+            return None
+        lacking = [title for title in _REQUIRED_COLUMNS.get(kind, ()) if not table.has(title)]
+        if lacking:
+            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
+            self.note(name, "missing_columns", text)
+            return None
+        self.is_any_read = True
+        return table
+
+    def add_log(self, kind: str, log: IssueLog) -> None:
+        """Adds a log whose problems are reported at the end of the read."""
+        self._logs.append((kind, log))
+
+    def tell_logs(self) -> None:
+        """Adds the problems in all logs to the report."""
+        for kind, log in self._logs:
+            self.tell(kind, log)
+
     def tell(self, kind: str | None, log: IssueLog) -> None:
         """Adds the problems in ``log`` to the report, for one file, or for the whole profile if ``kind`` is None."""
         file = "" if kind is None else _last(self.names.get(kind, kind))
@@ -138,7 +175,6 @@ class ProfileFiles(OpenedFiles):
             Rows(window) if window is not None else None
         )  # selects the rows of a window; None for a complete read
         self._kept: dict[str, CsvTable | None] = {}
-        self._logs: list[tuple[str, IssueLog]] = []
         for other in source.names():
             if (kind := kind_of(other)) and (name := self.names[kind]) != other:
                 self.note(
@@ -168,46 +204,18 @@ class ProfileFiles(OpenedFiles):
         self._kept[kind] = table = self.table(kind)
         return table
 
-    def table(self, kind: str) -> CsvTable | None:
-        """Returns the table in a file, or None if the file is missing.
-
-        An unreadable file is logged, and the result is None.
-        """
+    def table(self, kind: str, keep: Keep | None = None) -> CsvTable | None:
         if kind in self._kept:
             table, self._kept[kind] = self._kept[kind], None
             return table
-        name, log = self.names.get(kind), IssueLog()
-        if name is None:
-            return None
-        keep = self.rows.keep(kind) if self.rows is not None else None
-        try:
-            table = read_table(self.pieces(name, log), log, keep)
-        except LOST as error:
-            self.lost(name, error)
-            return None
-        self.add_log(kind, log)  # bad cells are found on conversion to numbers
-        if table is None:
-            self.note(name, "no_heading", "the file has no header, so its columns are unknown")
-            return None
-        lacking = [title for title in _REQUIRED_COLUMNS.get(kind, ()) if not table.has(title)]
-        if lacking:
-            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
-            self.note(name, "missing_columns", text)
-            return None
-        self.is_any_read = True
-        return table
-
-    def add_log(self, kind: str, log: IssueLog) -> None:
-        """Adds a log whose problems are reported at the end of the read."""
-        self._logs.append((kind, log))
+        return super().table(kind, self.rows.keep(kind) if self.rows is not None else keep)
 
     def report(self, trace: ReadReport | None, more: int) -> ReadReport:
         """Returns the report about all files. ``more``: number of rows that do not come from the trace view.
 
         Files whose content is not needed are reported as read, for example operator calls if a trace view exists.
         """
-        for kind, log in self._logs:
-            self.tell(kind, log)
+        self.tell_logs()
         report = trace or ReadReport(READER_ID, 0, 0)
         unread = sum(self.source.size(name) for name in self._unread)
         dropped = sum(issue.count for issue in self.issues if issue.outcome == "dropped")

@@ -20,22 +20,23 @@ from tb_plugin.formats._chrome.memory_estimate import room_bytes
 from tb_plugin.formats._chrome.parse import Tally, report_of, single_pass
 from tb_plugin.formats.ascend import PROFILE
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.communication import MOST_BYTES as MOST_DOCUMENT
-from tb_plugin.formats.ascend.communication import Job, document_in, job_of, kernel_steps
+from tb_plugin.formats.ascend.communication.document import document_in
+from tb_plugin.formats.ascend.communication.job import Job, job_of
+from tb_plugin.formats.ascend.communication.schema import stored_tables
+from tb_plugin.formats.ascend.communication.steps import kernel_steps
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.database import Content, analysis_tables, content_of
+from tb_plugin.formats.ascend.database.content import Content, content_of
 from tb_plugin.formats.ascend.filenames import READER_ID, rank_in
 from tb_plugin.formats.ascend.kernel_details import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
-from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, estimated_peak_bytes
+from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, MOST_DOCUMENT_BYTES, estimated_peak_bytes
 from tb_plugin.formats.ascend.merge import no_rows_at_all, with_kernels
 from tb_plugin.formats.ascend.one_file import OneFile
 from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
 from tb_plugin.formats.ascend.operators import operators_of
 from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.formats.ascend.reported_tables import reported_table
-from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compare_sources, figures_of
 from tb_plugin.formats.ascend.timeline import Timeline, in_percent
 from tb_plugin.formats.ascend.trace_view import Events
 from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
@@ -44,6 +45,7 @@ from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.model.trace.job_tables import STEP_TIMES
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import CounterEvents, RawTrace
@@ -55,8 +57,6 @@ _ONLY_COMMUNICATION = (
     "the profile contains no events, so the device shows only communication calls. Compute times are "
     "only in the vendor tables"
 )
-_OPERATORS = "cpu_op"
-COMPARED = "text_and_database"  # metadata key: number of values that text files and databases both contain
 _VENDOR_TABLES = (files.MODULES, *files.VENDOR_TABLES)
 
 
@@ -93,7 +93,7 @@ class _Reading:
         interner, names = events.collected.interner, NamesOf.of(events.collected.names)
         known = len(columns["start_ns"]) + len(counters.time_ns)
         self._read_documents()
-        found = self._databases(events, columns, report is not None)
+        found = self._databases(interner, report is not None)
         metadata, job = self._job(found)
         if found.columns is not None:
             columns, counters, names = found.columns, found.counters, NamesOf.of(found)
@@ -207,12 +207,8 @@ class _Reading:
         table = self._opened.table(kind)
         return found.tables.get(kind) if table is None else table
 
-    def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """Returns the data that only the databases contain.
-
-        ``is_drawn``: whether ``columns`` come from a trace view.
-        """
-        interner = events.collected.interner
+    def _databases(self, interner: Interner, is_drawn: bool) -> Content:
+        """Returns the data that only the databases contain. ``is_drawn``: whether the rows come from a trace view."""
         if not DATABASES & set(self._opened.names):
             return Content()
         if self._options.window is not None:
@@ -229,29 +225,14 @@ class _Reading:
         texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
         texts |= set(self._documents)
         rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
-        more = self._opened.database(files.ANALYSED, lambda database: analysis_tables(database, texts)) or Content()
-        figures = figures_of(tables)
-        if is_drawn:
-            operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
-            figures["operator calls"] = ComparedNumber(operators, 0)
-        equal_count = 0
-        for kind, content in (("db", rows), (files.ANALYSED, more)):
-            same, differences = compare_sources(figures, content.figures)
-            equal_count += same
-            for text in differences:
-                self._opened.note(
-                    self._opened.names[kind],
-                    "files_differ",
-                    f"the text files and the database differ, so the text files are used: {text}",
-                )
-        about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
-        return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
+        more = self._opened.database(files.ANALYSED, lambda database: stored_tables(database, texts)) or {}
+        return replace(rows, tables={**more, **rows.tables})
 
     def _read_documents(self) -> None:
         for kind in DOCUMENTS:
             log = IssueLog()
-            content = self._opened.content(kind, MOST_DOCUMENT)
-            if content is not None and (document := document_in(content, log)) is not None:
+            content = self._opened.content(kind, MOST_DOCUMENT_BYTES)
+            if content is not None and (document := document_in(content, log, MOST_DOCUMENT_BYTES)) is not None:
                 self._documents[kind] = document
                 self._opened.is_any_read = True
             self._opened.add_log(kind, log)
@@ -259,10 +240,12 @@ class _Reading:
     def _job(self, database: Content) -> tuple[dict[str, Any], Job]:
         metadata, groups = self._metadata(database)
         rank = metadata.get("distributedInfo", {}).get("rank")
-        steps = self._table_or(files.STEPS, database)
+        tables = dict(database.tables)
+        if (steps := self._opened.table(files.STEPS)) is not None:
+            tables[STEP_TIMES] = steps
         logs = (IssueLog(), IssueLog(), IssueLog())
         calls, links = (self._documents.pop(kind, None) for kind in DOCUMENTS)
-        job = job_of(rank, groups, steps, (calls, links), database.tables, logs)
+        job = job_of(rank, groups, (calls, links), tables, logs)
         for kind, document, log in zip(
             (*DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._opened.names), logs, strict=True
         ):

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.formats._chrome.other_events import Names as ViewNames
-from tb_plugin.formats.ascend.database import Content
+from tb_plugin.formats.ascend.database.content import Content
 from tb_plugin.formats.ascend.lanes import Lanes
 from tb_plugin.model.trace.schema import MISSING
 

@@ -285,23 +285,6 @@ def test_pages_of_the_same_program(stored: TraceTable, written: TraceTable) -> N
             assert peaks[0] == peaks[1] > 0, (allocator, what)
 
 
-def test_statistics_of_the_same_program(stored: TraceTable, written: TraceTable) -> None:
-    """Those of the database are worked out of its rows, those of the text are its own files."""
-    for name, keys in (("op_statistic", ("op_type", "core_type", "count")), ("api_statistic", ("level", "api_name"))):
-        found = []
-        for trace in (stored, written):
-            (table,) = (table for table in trace.reported_tables if table.name == name)
-            columns = {column.key: column.values.to_pylist() for column in table.columns}
-            found.append(set(zip(*(columns[key] for key in keys), strict=True)))
-        if name == "op_statistic":
-            assert found[0] == found[1] and len(found[0]) > 20
-        else:
-            assert len(found[0] & found[1]) > 0.9 * len(found[1])
-    (table,) = (table for table in stored.reported_tables if table.name == "op_statistic")
-    total = next(column.values.to_pylist() for column in table.columns if column.key == "total_time_us")
-    assert sum(total) == pytest.approx(stored.dur_ns[computing(stored)].sum() / 1000)
-
-
 def counted(trace: TraceTable, name: str, series: str) -> np.ndarray[Any, Any]:
     rows = [
         trace.strings[one] == name and trace.strings[other] == series

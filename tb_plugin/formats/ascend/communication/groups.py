@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tb_plugin.model.trace.job_tables import GROUPS, job_table
 
 _PRIMES = (29, 131)
 _BITS = 32
+_RANKS = re.compile(r"[0-9]{1,9}")
 MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
@@ -87,6 +89,19 @@ def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Tab
             "ranks": [", ".join(map(str, one.ranks)) or None for one in every],
         },
     )
+
+
+def rank_in(value: Any) -> int | None:
+    """Returns a rank given as a number or text, or None if invalid."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    digits = text.lstrip("0") or "0"
+    return int(digits) if text.isascii() and text.isdecimal() and len(digits) < 10 else None
+
+
+def ranks_text(value: Any) -> str | None:
+    """Returns the distinct ranks in a list or in a text such as "(0, 1)", sorted, as "0, 1"; None if there are none."""
+    every = value if isinstance(value, list) else _RANKS.findall(value) if isinstance(value, str) else ()
+    return ", ".join(map(str, sorted({rank for each in every if (rank := rank_in(each)) is not None}))) or None
 
 
 def _is_rank(value: Any) -> bool:

@@ -17,17 +17,15 @@ from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.counters import Counters
 from tb_plugin.formats.ascend.database.groups import operation_rows, operations_in, plane_rows
-from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, reported_steps
+from tb_plugin.formats.ascend.database.host import host_rows, reported_steps
 from tb_plugin.formats.ascend.database.kernel_table import kernel_rows
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.queue_links import enqueuing_operator
-from tb_plugin.formats.ascend.database.rows import Rows, rows_with_times
+from tb_plugin.formats.ascend.database.rows import Rows
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.formats.ascend.database.statistics import worked_out
-from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
+from tb_plugin.formats.ascend.database.tables import memory_tables
 from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.formats.ascend.kernel_details import Kernels
-from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
 from tb_plugin.formats.values import to_storable
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -65,7 +63,6 @@ class Content(msgspec.Struct, frozen=True, eq=False):
     )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # properties by device number
-    figures: Figures = msgspec.field(default_factory=dict)  # numbers to compare with other files
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
@@ -83,41 +80,11 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     tables = memory_tables(database, names, interner, lambda file: file not in texts)
     return replace(
         made,
-        tables={**made.tables, **tables},
+        tables=tables,
         profile_info=_settings(database),
         rank=_rank(database),
         devices=_devices(database),
-        figures=_figures(database, names, interner, texts),
     )
-
-
-def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain.
-
-    Returns None if the database contains no such tables at all.
-    """
-    every = analysed_tables(database, frozenset())
-    if not every:
-        return None
-    return Content(tables=analysed_tables(database, texts), figures=figures_of(every))
-
-
-def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns totals of kernels, operators and memory in the database, to check the text files ``texts``."""
-    found: Figures = {}
-    if files.KERNELS in texts:
-        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
-        tasks, _, dur = rows_with_times(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
-        kernels = dur[np.isin(tasks.integers("globalTaskId"), described)]
-        _, _, groups = rows_with_times(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
-        if len(kernels) + len(groups):
-            found |= kernel_figures(np.concatenate((kernels, groups)))
-    if files.TRACE in texts:
-        count = int((database.read("PYTORCH_API", needs="type").integers("type") == OPERATOR).sum())
-        found |= {"operator calls": ComparedNumber(count, 0)} if count else {}
-    if files.MEMORY in texts:
-        found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
-    return found
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
@@ -134,9 +101,8 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     if files.KERNELS not in texts:
         known = kernel_rows(database, names, interner, tasks, operations, at)
     columns = rows.columns()
-    tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
     if files.TRACE in texts:
-        return Content(kernels=known.kernels if known else None, tables=tables)
+        return Content(kernels=known.kernels if known else None)
     external = columns["external_id"]
     without_operator = np.flatnonzero(
         np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING)
@@ -161,7 +127,6 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
         process_order=rows.process_order,
         kernels=known.kernels if known else None,
         placed=known.row if known else None,
-        tables=tables,
         steps=None if _has_steps(columns, interner) else reported_steps(database),
     )
 

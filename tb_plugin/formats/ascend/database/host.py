@@ -16,7 +16,6 @@ from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, rows_with_times
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.formats.ascend.database.statistics import LEVEL
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -159,7 +158,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
     )
     rows.fact("connection_id", row, connection)
     levels = [pc.if_else(pa.array(layer == each), word, pa.scalar(None, pa.string())) for each, word in _LEVELS.items()]
-    rows.fact(LEVEL, row, pc.coalesce(*levels))
+    rows.fact("level", row, pc.coalesce(*levels))
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:

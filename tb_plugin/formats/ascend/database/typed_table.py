@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats.ascend.csv_table import CsvTable, trimmed_cells
+from tb_plugin.formats.ascend.database.cells import Form
+from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+Schema = Mapping[str, tuple[str, Form]]  # title in text files -> names in databases, separated by spaces, and type
 
 
 class TypedTable(CsvTable):
@@ -54,6 +57,19 @@ class TypedTable(CsvTable):
         if column.type != pa.int64():
             return super().integers(title)
         return np.asarray(pc.fill_null(column, MISSING))
+
+
+def stored_table(database: Database, tables: Sequence[str], schema: Schema) -> TypedTable:
+    """Reads the first of ``tables`` that exists. If none exists, the result has no rows."""
+    table = next((each for each in tables if database.has(each)), "")
+    existing = {column.casefold() for column in database.columns(table)}
+    names = {
+        title: next((name for name in spellings.split() if name.casefold() in existing), "")
+        for title, (spellings, _) in schema.items()
+    }
+    forms = {names[title]: form for title, (_, form) in schema.items() if names[title]}
+    read = database.read_as(table, forms)
+    return TypedTable({title: read.array(name, forms[name]) for title, name in names.items() if name}, {}, database.log)
 
 
 def absent_below_zero(values: Int64) -> pa.Array:
