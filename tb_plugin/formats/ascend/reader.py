@@ -37,7 +37,7 @@ from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
 from tb_plugin.formats.ascend.operators import operators_of
 from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
 from tb_plugin.formats.ascend.reported_tables import reported_table
-from tb_plugin.formats.ascend.timeline import Timeline, in_percent
+from tb_plugin.formats.ascend.timeline import in_percent, view_columns
 from tb_plugin.formats.ascend.trace_view import Events
 from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
 from tb_plugin.formats.ascend.windows import survey
@@ -176,7 +176,7 @@ class _Reading:
                 collected = events.collected
                 columns = collected.finish().raw(None)
                 lanes = Lanes(collected.interner.texts, collected.names.processes(), collected.names.threads())
-                made = Timeline(columns, lanes, collected.interner).raw()
+                made = view_columns(columns, lanes, collected.interner)
                 collected.interner.tell(events.log)
                 outside = 0 if collected.cut is None else collected.cut.outside
                 tally = Tally(collected.event_count, len(made["start_ns"]) + collected.counters.count, {}, outside)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.formats.ascend.database import groups, tasks
+from tb_plugin.formats.ascend.database import host as of_host
 from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.lib.intervals import measure, union
@@ -117,8 +117,8 @@ def test_kernels_and_operations(stored: TraceTable, asked: sqlite3.Cursor) -> No
 
 def test_the_queue_tells_the_same_operators(stored: TraceTable, rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what the database says of connections of operators, all 191 are found through the queue: the same ones."""
-    for module in (groups, tasks):
-        monkeypatch.setattr(module, "operator_of_connection", lambda host, connection: np.full(len(connection), -1))
+    none = np.empty(0, np.int64)
+    monkeypatch.setattr(of_host, "_connections", lambda *arguments: (none, none))
     found = opened("alexnet_db_level1", rank)
     kernels = stored.kind == EventKind.KERNEL
     assert (found.operator[kernels] == stored.operator[kernels]).all()

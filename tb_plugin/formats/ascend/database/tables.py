@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -34,13 +32,11 @@ PROCESS = "APP"  # component for the whole process, as measured by the driver
 _PROCESS_TYPE = "app"
 
 
-def memory_tables(
-    database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
-) -> dict[str, TypedTable]:
-    """Returns the ``wanted`` memory tables by file name."""
+def memory_tables(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> dict[str, TypedTable]:
+    """Returns the memory tables by file name. Omits those that the text files ``texts`` contain."""
     found = {}
     for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
-        if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
+        if file not in texts and (table := make(database, names, interner)).rows:
             found[file] = table
     return found
 

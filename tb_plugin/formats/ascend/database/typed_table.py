@@ -70,8 +70,3 @@ def stored_table(database: Database, tables: Sequence[str], schema: Schema) -> T
     forms = {names[title]: form for title, (_, form) in schema.items() if names[title]}
     read = database.read_as(table, forms)
     return TypedTable({title: read.array(name, forms[name]) for title, name in names.items() if name}, {}, database.log)
-
-
-def absent_below_zero(values: Int64) -> pa.Array:
-    """Converts integers to an Arrow array. Negative integers become null."""
-    return pa.array(values, mask=values == MISSING)
