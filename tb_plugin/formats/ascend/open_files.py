@@ -5,28 +5,31 @@ Each file is opened at most once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.cluster import filenames as cluster_files
 from tb_plugin.formats.ascend.csv_table import CsvTable, Keep, read_table
 from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
-from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START
-from tb_plugin.formats.ascend.one_file import Steady
-from tb_plugin.formats.ascend.windows import Rows
+from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START, Kernels, places_among
 from tb_plugin.formats.base import Progress, ReadState, Source
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
+from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.report import Issue, ReadReport
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Window
 
 Found = TypeVar("Found")
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
 LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
@@ -39,15 +42,36 @@ _REQUIRED_COLUMNS = {
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
     files.MEMORY: ("Component", "Timestamp(us)"),
     files.OPERATORS: ("Name",),
-    cluster_files.STEPS: ("Type", "Index"),
+    "cluster_step_trace_time.csv": ("Type", "Index"),
 }
+
+
+class ProfileSource(Source):
+    """All files of a profile, or one of them. A file that vanished after it was listed has size 0."""
+
+    def __init__(self, source: Source, name: str = "") -> None:
+        self._source = source
+        self._name = name
+
+    def names(self) -> Sequence[str]:
+        return [self._name] if self._name else self._source.names()
+
+    def open(self, name: str) -> BinaryIO:
+        """Opens a file. Raises StorageError and OSError."""
+        return self._source.open(name)
+
+    def size(self, name: str) -> int:
+        try:
+            return self._source.size(name)
+        except LOST:
+            return 0
 
 
 class OpenedFiles:
     """Files of a folder during one read. An unreadable file is logged, and all other files are still read."""
 
     def __init__(self, source: Source, names: Mapping[str, str], progress: Progress) -> None:
-        self.source = source = Steady(source)
+        self.source = source = ProfileSource(source)
         self.names = names  # the file read for each kind
         self.is_any_read = False
         self.file_bytes = self.text_bytes = 0
@@ -166,13 +190,58 @@ class OpenedFiles:
         self.issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
 
+class _WindowRows:
+    """Selects the table rows of a window."""
+
+    def __init__(self, window: Window) -> None:
+        self._begin = window.origin_ns + window.begin_ns
+        self._end = window.origin_ns + window.end_ns
+        self._lag = window.lag_ns
+
+    def keep(self, kind: str) -> Keep | None:
+        """Returns the row filter for a kind of file. Returns None if all its rows are needed."""
+        return {
+            files.KERNELS: self._kernels,
+            files.BLOCKS: self._blocks,
+            files.MEMORY: self._totals,
+            files.MODULES: self._totals,
+        }.get(kind)
+
+    def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
+        """Returns the kernels in the window, and the row of each kernel in ``columns``; -1 = none."""
+        drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
+        row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
+        inside = overlaps_range(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
+        kept = np.flatnonzero((row != MISSING) | inside)
+        return kernels.take(kept), row[kept]
+
+    def _kernels(self, table: CsvTable) -> Bool:
+        """Returns a boolean mask of the kernels in or near the window.
+
+        A call in the window may have launched a kernel near it. ``assemble`` drops the nearby kernels without such
+        a call.
+        """
+        start, has_start = table.nanoseconds(START)
+        duration, _ = table.nanoseconds(DURATION)
+        return ~has_start | overlaps_range(start, start + duration, self._begin - self._lag, self._end + self._lag)
+
+    def _blocks(self, table: CsvTable) -> Bool:
+        start, has_start = table.nanoseconds("Allocation Time(us)")
+        end, has_end = table.nanoseconds("Release Time(us)")
+        return (~has_start | (start < self._end)) & (~has_end | (end >= self._begin))
+
+    def _totals(self, table: CsvTable) -> Bool:
+        time, has_start = table.nanoseconds("Timestamp(us)")
+        return ~has_start | (time >= self._begin) & (time < self._end)
+
+
 class ProfileFiles(OpenedFiles):
     """Files of a profile. This class reads tables, restricted to the window; another reader reads the trace view."""
 
     def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
         super().__init__(source, by_kind(source.names()), progress)
         self.rows = (
-            Rows(window) if window is not None else None
+            _WindowRows(window) if window is not None else None
         )  # selects the rows of a window; None for a complete read
         self._kept: dict[str, CsvTable | None] = {}
         for other in source.names():

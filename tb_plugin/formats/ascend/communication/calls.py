@@ -10,29 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.communication.schema import (
-    CALL_TITLES,
-    COUNT,
-    GROUP,
-    KIND,
-    MB,
-    MOVED_BY_CALL,
-    MS,
-    OPERATION,
-    PACKET,
-    PACKETS_OF_LINK,
-    PACKETS_TIME,
-    RANK,
-    RATIO,
-    SIZE,
-    START,
-    STEP,
-    TIMES_OF_CALL,
-    TOTAL,
-    TRANSIT,
-    TRANSPORT,
-    US,
-)
+from tb_plugin.formats.ascend.communication import schema
 from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
@@ -52,8 +30,11 @@ _P2P_NAMES = frozenset({"send", "receive", "batchsendrecv"})
 _PLACE = re.compile(r"(?s)(?P<operation>.+)-(?P<place>top[0-9]*|middle|bottom[0-9]*|total)\Z")
 _NO_DATA = (None, 0, "0", "0.0")  # size and time of an unused link type, which is the most frequent case
 _MINIMUM = {"idle_ns": None}  # idle time is what remains, so it is negative if the other times overlap
-_TIMES = (START, *CALL_TITLES.values())
-_BANDS, _PACKETS = (TRANSPORT, SIZE, TRANSIT, RATIO), (TRANSPORT, PACKET, COUNT, PACKETS_TIME)
+_TIMES = (schema.START, *schema.CALL_TITLES.values())
+_BANDS, _PACKETS = (
+    (schema.TRANSPORT, schema.SIZE, schema.TRANSIT, schema.RATIO),
+    (schema.TRANSPORT, schema.PACKET, schema.COUNT, schema.PACKETS_TIME),
+)
 
 
 def calls_in(entries: Iterable[Entry], log: IssueLog) -> dict[str, pa.Table]:
@@ -62,20 +43,20 @@ def calls_in(entries: Iterable[Entry], log: IssueLog) -> dict[str, pa.Table]:
     bands: list[tuple[Any, ...]] = []
     packets: list[tuple[Any, ...]] = []
     for key, about in entries:
-        stated = about.get(TIMES_OF_CALL)
+        stated = about.get(schema.TIMES_OF_CALL)
         if not isinstance(stated, dict):
             _skipped("bad_call", key[3], log)
             continue
         times.append((*key, *(stated.get(title) for title in _TIMES)))
-        links = about.get(MOVED_BY_CALL)
+        links = about.get(schema.MOVED_BY_CALL)
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
                 _skipped("bad_band", band, log)
                 continue
-            if moved.get(SIZE) in _NO_DATA and moved.get(TRANSIT) in _NO_DATA:
+            if moved.get(schema.SIZE) in _NO_DATA and moved.get(schema.TRANSIT) in _NO_DATA:
                 continue
-            bands.append((*key, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO)))
-            spread = moved.get(PACKETS_OF_LINK)
+            bands.append((*key, band, moved.get(schema.SIZE), moved.get(schema.TRANSIT), moved.get(schema.RATIO)))
+            spread = moved.get(schema.PACKETS_OF_LINK)
             for size, counted in spread.items() if isinstance(spread, dict) else ():
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*key, band, size, *counted))
@@ -97,7 +78,7 @@ def calls_stored(tables: Mapping[str, CsvTable], rank: int | None, log: IssueLog
         # Each row has one packet size, so it repeats the data of the call.
         rows = _stored(table, dict.fromkeys((*_BANDS, *_PACKETS)), rank, log)
         made[PACKETS] = _packet_sizes(rows, log)
-        _, first = np.unique(_codes([rows[key] for key in (*KEYS, TRANSPORT)]), return_index=True)
+        _, first = np.unique(_codes([rows[key] for key in (*KEYS, schema.TRANSPORT)]), return_index=True)
         made[BANDS] = _link_types({key: column.take(np.sort(first)) for key, column in rows.items()}, log)
     return made
 
@@ -113,7 +94,7 @@ def profile_entries(document: Mapping[str, Any], rank: int | None, log: IssueLog
                 _skipped("bad_class", kind, log)
                 continue
             for name, about in calls.items():
-                if name.startswith(TOTAL):
+                if name.startswith(schema.TOTAL):
                     continue
                 operation, at, group = name.rpartition("@")
                 if isinstance(about, dict):
@@ -124,13 +105,15 @@ def profile_entries(document: Mapping[str, Any], rank: int | None, log: IssueLog
 
 def stored_keys(table: CsvTable, rank: int | None) -> list[Key]:
     """Returns the key of each row. Databases of one profile contain no rank, and those of jobs no kind."""
-    ranks = table.integers(RANK).tolist() if table.has(RANK) else [rank] * table.rows
-    steps, kinds, names, groups = (table.texts(title).to_pylist() for title in (STEP, KIND, OPERATION, GROUP))
+    ranks = table.integers(schema.RANK).tolist() if table.has(schema.RANK) else [rank] * table.rows
+    steps, kinds, names, groups = (
+        table.texts(title).to_pylist() for title in (schema.STEP, schema.KIND, schema.OPERATION, schema.GROUP)
+    )
     return [
         (
             None if number == MISSING else number,
             None if step is None else step_label(step),
-            kind if table.has(KIND) or not name else kind_of(name),
+            kind if table.has(schema.KIND) or not name else kind_of(name),
             name or "",
             group,
         )
@@ -157,7 +140,7 @@ def split_name(name: str) -> tuple[str | None, str | None]:
 
     A total over all calls has no operation. A single call has no place.
     """
-    if name == TOTAL:
+    if name == schema.TOTAL:
         return None, "total"
     match = _PLACE.match(name)
     return (match["operation"], match["place"]) if match else (name, None)
@@ -187,10 +170,10 @@ def _rows(rows: list[tuple[Any, ...]], titles: Sequence[str], log: IssueLog) -> 
 def _stored(table: CsvTable, titles: Iterable[str], rank: int | None, log: IssueLog) -> Rows:
     """Returns the rows that describe one call. Rows without a call or rank are logged."""
     keys = stored_keys(table, rank)
-    is_call = [bool(key[3]) and (key[0] is not None or not table.has(RANK)) for key in keys]
+    is_call = [bool(key[3]) and (key[0] is not None or not table.has(schema.RANK)) for key in keys]
     if not all(is_call):
         log.add("bad_row", "dropped", count=is_call.count(False))
-    kept = [place for place, key in enumerate(keys) if is_call[place] and key[3] != TOTAL]
+    kept = [place for place, key in enumerate(keys) if is_call[place] and key[3] != schema.TOTAL]
     ranks, *others = zip(*(keys[place] for place in kept), strict=True) if kept else ((),) * len(KEYS)
     return {
         "rank": pa.array(ranks, pa.int64()),
@@ -201,9 +184,12 @@ def _stored(table: CsvTable, titles: Iterable[str], rank: int | None, log: Issue
 
 def _operations(rows: Rows, log: IssueLog) -> pa.Table:
     times = {
-        key: scaled_integers(rows[title], MS, log, least=_MINIMUM.get(key, 0)) for key, title in CALL_TITLES.items()
+        key: scaled_integers(rows[title], schema.MS, log, least=_MINIMUM.get(key, 0))
+        for key, title in schema.CALL_TITLES.items()
     }
-    return job_table(OPERATIONS, {**_call(rows), "start_ns": scaled_integers(rows[START], US, log), **times})
+    return job_table(
+        OPERATIONS, {**_call(rows), "start_ns": scaled_integers(rows[schema.START], schema.US, log), **times}
+    )
 
 
 def _link_types(rows: Rows, log: IssueLog) -> pa.Table:
@@ -211,27 +197,30 @@ def _link_types(rows: Rows, log: IssueLog) -> pa.Table:
 
     The column ``part_of`` contains the larger link type that includes this one, or null if the call did not use it.
     """
-    band = rows[TRANSPORT]
+    band = rows[schema.TRANSPORT]
     code = _codes([rows[key] for key in KEYS])
     wholes = np.unique(code[np.asarray(pc.fill_null(pc.is_in(band, pa.array(set(PART_OF.values()))), False))])
     part_of = pa.array(list(PART_OF.values())).take(pc.index_in(band, pa.array(list(PART_OF))))
-    size, time = scaled_integers(rows[SIZE], MB, log), scaled_integers(rows[TRANSIT], MS, log)
+    size, time = (
+        scaled_integers(rows[schema.SIZE], schema.MB, log),
+        scaled_integers(rows[schema.TRANSIT], schema.MS, log),
+    )
     columns = {
         "band": band,
         "part_of": pc.if_else(pa.array(np.isin(code, wholes)), part_of, pa.scalar(None, pa.string())),
         "bytes": size,
         "transit_ns": time,
-        "large_ratio": floats_of(rows[RATIO], log),
+        "large_ratio": floats_of(rows[schema.RATIO], log),
     }
     return job_table(BANDS, {**_call(rows), **columns}).filter(pc.or_(_is_some(size), _is_some(time)))
 
 
 def _packet_sizes(rows: Rows, log: IssueLog) -> pa.Table:
     columns = {
-        "band": rows[TRANSPORT],
-        "packet_bytes": scaled_integers(rows[PACKET], MB, log),
-        "count": scaled_integers(rows[COUNT], 0, log),
-        "transit_ns": scaled_integers(rows[PACKETS_TIME], MS, log),
+        "band": rows[schema.TRANSPORT],
+        "packet_bytes": scaled_integers(rows[schema.PACKET], schema.MB, log),
+        "count": scaled_integers(rows[schema.COUNT], 0, log),
+        "transit_ns": scaled_integers(rows[schema.PACKETS_TIME], schema.MS, log),
     }
     return job_table(PACKETS, {**_call(rows), **columns}).filter(_is_some(columns["count"]))
 

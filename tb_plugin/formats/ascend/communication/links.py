@@ -11,27 +11,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.formats.ascend.communication import schema
 from tb_plugin.formats.ascend.communication.calls import KEYS, Entry, Key, split_name, stored_keys
 from tb_plugin.formats.ascend.communication.groups import Group
-from tb_plugin.formats.ascend.communication.schema import (
-    BANDWIDTH,
-    DESTINATION,
-    EXAMPLE,
-    GB,
-    MB,
-    MS,
-    SIZE,
-    SOURCE,
-    TRANSIT,
-    TRANSPORT,
-)
 from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 
 _PAIR = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
-_TITLES = (SIZE, TRANSIT, BANDWIDTH, TRANSPORT, EXAMPLE)
+_TITLES = (schema.SIZE, schema.TRANSIT, schema.BANDWIDTH, schema.TRANSPORT, schema.EXAMPLE)
 
 
 class Links(msgspec.Struct, frozen=True):
@@ -62,7 +51,7 @@ def links_in(entries: Iterable[Entry], log: IssueLog) -> Links:
 
 def links_stored(table: CsvTable, rank: int | None, log: IssueLog) -> Links:
     """Returns the links in a database."""
-    pairs = pc.binary_join_element_wise(table.texts(SOURCE), table.texts(DESTINATION), "-").to_pylist()
+    pairs = pc.binary_join_element_wise(table.texts(schema.SOURCE), table.texts(schema.DESTINATION), "-").to_pylist()
     values = {title: table.texts(title).to_pylist() for title in _TITLES}
     return _links(stored_keys(table, rank), [pair or "" for pair in pairs], values, log)
 
@@ -85,7 +74,7 @@ def link_table(links: Links, groups: Mapping[str, Group] | None, log: IssueLog) 
         text = "links show an index within the group instead of a rank, because the ranks of the group are unknown"
         log.add("links_in_group", "note", count=sum(inside), text=text)
     split = [split_name(key[3]) for key in links.keys]
-    rate = floats_of(links.texts[BANDWIDTH], log)
+    rate = floats_of(links.texts[schema.BANDWIDTH], log)
     columns: dict[str, Any] = {name: [key[place] for key in links.keys] for place, name in enumerate(KEYS)}
     columns |= {
         "operation": [operation for operation, _ in split],
@@ -93,11 +82,11 @@ def link_table(links: Links, groups: Mapping[str, Group] | None, log: IssueLog) 
         "source": [source for source, _ in ends],
         "destination": [destination for _, destination in ends],
         "in_group": inside,
-        "transport": links.texts[TRANSPORT],
-        "bytes": scaled_integers(links.texts[SIZE], MB, log),
-        "transit_ns": scaled_integers(links.texts[TRANSIT], MS, log),
-        "bytes_per_second": pa.array([None if one is None else one * 10.0**GB for one in rate.to_pylist()]),
-        "example": links.texts[EXAMPLE],
+        "transport": links.texts[schema.TRANSPORT],
+        "bytes": scaled_integers(links.texts[schema.SIZE], schema.MB, log),
+        "transit_ns": scaled_integers(links.texts[schema.TRANSIT], schema.MS, log),
+        "bytes_per_second": pa.array([None if one is None else one * 10.0**schema.GB for one in rate.to_pylist()]),
+        "example": links.texts[schema.EXAMPLE],
     }
     return job_table(LINKS, columns)
 

@@ -44,14 +44,15 @@ _TABLES = (
 
 
 class Content(msgspec.Struct, frozen=True, eq=False):
-    """Content of a database. Data that was not requested is None or empty."""
+    """Content of a trace view or a database. Data that was not requested is None or empty."""
 
     columns: dict[str, Any] | None = None
-    """Columns and sections of all rows, in the same form as for the trace view."""
+    """Columns and sections of all rows."""
     counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
     process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
+    thread_order: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
     """Row of each kernel, if ``columns`` contains the kernels."""
