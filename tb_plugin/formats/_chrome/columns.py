@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.times import INT64_MAX
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 

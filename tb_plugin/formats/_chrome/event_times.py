@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tb_plugin.formats._chrome.events import ABSENT
 from tb_plugin.formats._chrome.times import from_digits, from_numbers, is_time
 from tb_plugin.formats.issues import IssueLog
-
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.arrays import Int64
 
 
 class Times:

@@ -14,9 +14,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.arrays import Int64
 
 EXACT_BELOW_US = float(2**43)
 INT64_MAX = 2**63 - 1

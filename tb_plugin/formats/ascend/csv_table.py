@@ -9,17 +9,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from tb_plugin.formats._chrome.times import INT64_MAX, from_texts, is_time, nanoseconds
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
 _MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
@@ -39,7 +36,7 @@ _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns a boolean mask of the rows to keep
+Keep = Callable[["CsvTable"], Bool]  # returns a boolean mask of the rows to keep
 
 
 class CsvTable:
@@ -63,7 +60,7 @@ class CsvTable:
         """
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
-    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    def nanoseconds(self, title: str) -> tuple[Int64, Bool]:
         """Converts a column of microseconds to nanoseconds (0 = missing).
 
         Also returns a boolean mask of the cells that have a value.

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import asdict, replace
@@ -17,15 +16,11 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.timeline import device_args
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import AsyncRows, DeviceArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-UInt8 = npt.NDArray[np.uint8]
 
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
@@ -49,7 +44,7 @@ class Kernels(msgspec.Struct, frozen=True, eq=False):
     device: Int32  # -1 = not in the file (before 2025)
     stream: Int32  # string id of the stream number, -1 for none
     is_collective: Bool
-    uses_matrix_unit: npt.NDArray[np.uint8]
+    uses_matrix_unit: UInt8
     facts: tuple[OpenColumn, ...]
     """All other columns of the table. Their ``row`` is an index into these kernels."""
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +15,7 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int32, Int64
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import (
     RELEASE_WITHOUT_ALLOCATION,
@@ -25,10 +25,6 @@ from tb_plugin.model.trace.extra_columns import (
 )
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 
 NPU_TYPE = 20  # c10's PrivateUse1, which torch_npu calls npu
 KIB, MIB = 1024.0, 1024.0**2
@@ -183,9 +179,7 @@ def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
     return AllocatorTotals(**{f: getattr(totals, f)[kept] for f in totals.__struct_fields__})
 
 
-def _summed(
-    totals: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int
-) -> AllocatorTotals:
+def _summed(totals: AllocatorTotals, ours: Bool, pytorch: int, graph: int, both: int) -> AllocatorTotals:
     row = np.flatnonzero(ours & np.isin(totals.allocator, (pytorch, graph)))
     row = row[np.argsort(totals.time_ns[row], kind="stable")]
     place = np.arange(len(row))
@@ -216,7 +210,7 @@ def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
     )
 
 
-def _is_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
+def _is_graph(table: CsvTable) -> Bool:
     return np.asarray(pc.fill_null(pc.starts_with(table.texts("Name"), OF_GRAPH), False))
 
 

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
@@ -22,14 +21,13 @@ from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START, Kerne
 from tb_plugin.formats.base import Progress, ReadState, Source
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
+from tb_plugin.lib.arrays import Bool, Int32
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Window
 
 Found = TypeVar("Found")
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 LOST = (UserError, OSError)  # errors that affect only one file
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (

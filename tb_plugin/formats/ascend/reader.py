@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.devices import describe_all
@@ -54,6 +53,7 @@ from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int16, Int32, UInt8
 from tb_plugin.model.trace.job_tables import STEP_TIMES
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
@@ -61,8 +61,6 @@ from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
-
-Int32 = npt.NDArray[np.int32]
 
 _PARSE_AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 _ONLY_COMMUNICATION = (
@@ -98,7 +96,7 @@ class _Names(msgspec.Struct, frozen=True, eq=False):
     """Names and kinds of rows."""
 
     name: Int32
-    kind: npt.NDArray[np.uint8]
+    kind: UInt8
 
 
 class _Reading:
@@ -277,7 +275,7 @@ class _Reading:
         return metadata_of(found[0], about, rank), about.get("parallel_group_info")
 
 
-def _devices(number: Int32, others: Int32) -> tuple[list[str], npt.NDArray[np.int16]]:
+def _devices(number: Int32, others: Int32) -> tuple[list[str], Int16]:
     """Returns the distinct devices, sorted by number, and the index of each row's device.
 
     ``others`` are further devices, which have no rows.

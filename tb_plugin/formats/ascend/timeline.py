@@ -6,22 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import ArrowEnds, CounterEvents, DeviceArgs, Flows, OperatorArgs, PythonArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _KIND_BY_CATEGORY = {
     "cpu_op": EventKind.OPERATOR,
@@ -49,9 +45,7 @@ class Timeline:
     ``lane`` is the Lane of each row, and ``device`` its device; -1 = host.
     """
 
-    def __init__(
-        self, columns: Mapping[str, Any], lane: npt.NDArray[np.uint8], device: Int32, interner: Interner
-    ) -> None:
+    def __init__(self, columns: Mapping[str, Any], lane: UInt8, device: Int32, interner: Interner) -> None:
         self._columns = columns
         self._others: dict[str, OpenColumn] = {column.key: column for column in columns["others"]}
         self._interner = interner
@@ -77,7 +71,7 @@ class Timeline:
             "others": tuple(self._others.values()),
         }
 
-    def _kinds(self) -> npt.NDArray[np.uint8]:
+    def _kinds(self) -> UInt8:
         columns, texts = self._columns, self._interner.texts
         kind = self._columns["kind"].copy()
         plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
@@ -97,7 +91,7 @@ class Timeline:
         )
         return np.where(plain, made, kind).astype(np.uint8)
 
-    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
+    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> UInt8:
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
             table[each] = int(convert(self._interner.texts[each]))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.errors import WindowUnsupported
@@ -27,6 +26,7 @@ from tb_plugin.formats.ascend.open_files import ProfileSource
 from tb_plugin.formats.ascend.timeline import CONNECTION, IN_PAIRS
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -34,10 +34,6 @@ from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.table import Window
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 DATABASES = frozenset({"db", files.ANALYSED})
 DOCUMENTS = (files.COMMUNICATION, files.MATRIX)

@@ -8,7 +8,6 @@ from operator import not_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.event_times import Times
@@ -21,14 +20,13 @@ from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detach,
 from tb_plugin.formats.kineto.other_events import Arrows, Memory
 from tb_plugin.formats.kineto.rows import RowColumns
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import Window
 
 if TYPE_CHECKING:
     from tb_plugin.formats._chrome.window_cut import Cut
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 MEMORY_NAME = "[memory]"
 VALUELESS = "hardware_counters"  # PyTorch's Python exporter writes these counters without values

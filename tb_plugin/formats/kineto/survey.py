@@ -13,10 +13,9 @@ from tb_plugin.formats._chrome.survey import Surveying
 from tb_plugin.formats.kineto.collector import is_instant
 from tb_plugin.formats.kineto.events import NO_ARGS, Event
 from tb_plugin.formats.kineto.window_cut import kind_ids, kinds_of
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
-
-Int64 = npt.NDArray[np.int64]
 
 
 class KinetoSurvey(Surveying):

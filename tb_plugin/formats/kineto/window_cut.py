@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.devices import kind_of, kind_of_event, needs_name
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, as_text
-from tb_plugin.formats._chrome.window_cut import Bool, Cut
+from tb_plugin.formats._chrome.window_cut import Cut
+from tb_plugin.lib.arrays import Bool, UInt8
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Window
 
@@ -33,7 +33,7 @@ def kind_ids() -> Ids:
     return Ids(lambda category: _BY_NAME if needs_name(category or "") else int(kind_of(category or "")))
 
 
-def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> npt.NDArray[np.uint8]:
+def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> UInt8:
     """Returns the EventKind of each event. ``ids`` come from ``kind_ids``."""
     kinds = np.array([ids[event.cat] for event in events], np.uint8)
     for i in np.flatnonzero(kinds == _BY_NAME).tolist():

@@ -15,14 +15,11 @@ from tb_plugin.formats._chrome.generic.events import Role, Scope
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import AsyncRows, OperatorArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
 _OTHER_OPERATIONS = "Other operations"
@@ -103,7 +100,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         if unmatched:
             self.log.add("unmatched_end", "dropped", count=unmatched)
 
-    def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
+    def _pairs(self, role: UInt8, thread: Int64, key: Int64) -> tuple[Int64, Int64]:
         found = [
             self._nested(np.flatnonzero((role == begin) | (role == end)), owner, role == begin)
             for begin, end, owner in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
@@ -152,7 +149,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         number = np.concatenate((operation, len(first) + np.arange(len(marked))))
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
-    def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
+    def _clocks(self, role: UInt8, begins: Int64, ends: Int64) -> list[OpenColumn]:
         """Returns two columns from the thread clock: the CPU time of a range, and the start of a range on that
         clock.
         """

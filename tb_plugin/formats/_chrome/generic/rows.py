@@ -9,7 +9,6 @@ from itertools import compress
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped_key
 from tb_plugin.formats._chrome.columns import Column
@@ -24,10 +23,8 @@ from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
 from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (function entry and exit)
 # Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C

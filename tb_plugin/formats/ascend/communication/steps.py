@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.communication.calls import step_label
@@ -15,10 +14,9 @@ from tb_plugin.formats.ascend.communication.schema import DEVICE, INDEX, INDEX_T
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table
-
-Int64 = npt.NDArray[np.int64]
 
 STEP_OF_KERNEL = "Step Id"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
@@ -26,12 +25,11 @@ from tb_plugin.formats.ascend.database.tables import memory_tables
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.ascend.timeline import Timeline
 from tb_plugin.formats.values import to_storable
+from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import CounterEvents, Flows, PythonArgs
-
-Int32 = npt.NDArray[np.int32]
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
 _MAX_PAIRS = 10_000

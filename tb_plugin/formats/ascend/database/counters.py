@@ -6,18 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.rows import Rows, devices_in, distinct_pairs, lane_pid
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.timeline import HIT_RATE
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 
 _KIB, _MIB = 1024.0, 1024.0**2
 _TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"

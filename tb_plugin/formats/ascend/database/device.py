@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats.ascend.arguments import kind_of_task
 from tb_plugin.formats.ascend.database.cells import Columns
@@ -13,12 +12,9 @@ from tb_plugin.formats.ascend.database.rows import Rows, connection_ids, devices
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.lanes import Lane
 from tb_plugin.formats.ascend.timeline import CONNECTION, DIRECTION, TASK_BYTES
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # numeric columns of kernel_details.csv -> names in databases, oldest first
 DESCRIBED_NUMBERS = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
@@ -216,7 +212,7 @@ def _bar_rows(database: Database, rows: Rows) -> None:
     )
 
 
-def _kinds(rows: Rows, task: Int32, is_described: Bool, connection: Int64, operations: Int64) -> npt.NDArray[np.uint8]:
+def _kinds(rows: Rows, task: Int32, is_described: Bool, connection: Int64, operations: Int64) -> UInt8:
     """Returns the kind of each task, by task type. A task with a description is always a kernel.
 
     A kernel without a description becomes an annotation if a kernel with a description, or a communication

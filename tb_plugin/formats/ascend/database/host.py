@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,16 +16,13 @@ from tb_plugin.formats.ascend.database.rows import Rows, connection_ids, distinc
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.lanes import Lane
 from tb_plugin.formats.ascend.timeline import CONNECTION, SEQUENCE, SHAPES, STACK, THREAD, TYPES
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import ArrowEnds
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _TIMES = "startNs endNs"
 _OPERATOR, _QUEUE, _PYTHON, _MSTX = 50001, 50002, 50003, 50004

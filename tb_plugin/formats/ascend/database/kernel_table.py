@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
@@ -16,12 +15,10 @@ from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.typed_table import TypedTable
 from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _TASK_COLUMNS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
 _NONE = 2**32 - 1  # the largest 32-bit number means none; for models, it means a stand-alone operator
@@ -100,7 +97,7 @@ def _hardware_counters(database: Database, names: Names, number: Int64) -> list[
     return facts
 
 
-def _fact(name: str, row: Int32, value: npt.NDArray[np.float64]) -> OpenColumn:
+def _fact(name: str, row: Int32, value: Float64) -> OpenColumn:
     """Returns a column with the name and unit of the CSV file, in which times are in microseconds."""
     if name.endswith("_time"):
         return OpenColumn(_TOTALS.get(name, f"{name}(us)"), row, value / 1000)

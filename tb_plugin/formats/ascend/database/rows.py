@@ -12,13 +12,10 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import AsyncRows
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Int32 = npt.NDArray[np.int32]
 
 START, END = "startNs", "endNs"
 MOST_DEVICE = 4096  # larger numbers are not devices

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,8 +14,7 @@ from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.typed_table import TypedTable
 from tb_plugin.formats.ascend.kernel_details import DEVICE
 from tb_plugin.formats.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
-
-Float64 = npt.NDArray[np.float64]
+from tb_plugin.lib.arrays import Float64
 
 _BLOCK_TIMES = {
     "allocationTime": "Allocation Time(us)", "releaseTime": "Release Time(us)",

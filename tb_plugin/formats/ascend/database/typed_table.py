@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,10 +12,9 @@ from tb_plugin.formats.ascend.csv_table import CsvTable, trimmed_cells
 from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Schema = Mapping[str, tuple[str, Form]]  # title in text files -> names in databases, separated by spaces, and type
 
 
@@ -39,7 +37,7 @@ class TypedTable(CsvTable):
             return pc.binary_join_element_wise(whole.cast(pa.string()), pc.utf8_lpad(rest, 3, "0"), ".")
         return column.cast(pa.string())
 
-    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    def nanoseconds(self, title: str) -> tuple[Int64, Bool]:
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
