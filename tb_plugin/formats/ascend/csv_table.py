@@ -54,17 +54,11 @@ class CsvTable:
         return all(title in self._columns for title in titles)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column without surrounding whitespace.
-
-        Empty cells are null; so are all cells of a missing column.
-        """
+        """Returns the cells of a column. Empty cells are null, and so are all cells of a missing column."""
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
     def nanoseconds(self, title: str) -> tuple[Int64, Bool]:
-        """Converts a column of microseconds to nanoseconds (0 = missing).
-
-        Also returns a boolean mask of the cells that have a value.
-        """
+        """Converts microseconds to nanoseconds (0 = missing). Also returns a mask of the cells with a value."""
         cells = self.texts(title)
         has_value = np.asarray(pc.is_valid(cells))
         filled = cells.drop_null()
@@ -178,10 +172,7 @@ def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
 
 
 class _WholeRows(Iterator[bytes]):
-    """Splits the text after complete rows, at line ends outside quotes.
-
-    A quote that is never closed extends to the end of the text.
-    """
+    """Splits the text at line ends outside quotes. An open quote extends to the end of the text."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

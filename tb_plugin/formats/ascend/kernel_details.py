@@ -204,11 +204,7 @@ def no_rows_at_all() -> dict[str, Any]:
 def with_kernels(
     columns: dict[str, Any], kernels: Kernels, interner: Interner, row: Int32 | None = None
 ) -> tuple[dict[str, Any], Int32]:
-    """Adds the table's data about kernels to the columns. Returns the columns, and the row of each kernel.
-
-    Kernels that are missing from the trace view become new rows on their stream. ``row``: row of each kernel, if
-    known; otherwise kernels are matched by name and start.
-    """
+    """Adds kernels to the rows, and returns the row of each. Kernels without a row are appended."""
     if row is None:
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
@@ -254,10 +250,7 @@ def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32,
 
 
 def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
-    """Returns the arguments in the trace view, followed by the table columns.
-
-    If both have a key, only the table column is returned.
-    """
+    """Returns the arguments in the trace view and the table columns. Table columns replace arguments."""
     stated = {fact.key for fact in facts}
     placed = []
     for fact in facts:

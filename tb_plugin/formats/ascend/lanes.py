@@ -54,11 +54,7 @@ class Lanes:
         return lane.astype(np.uint8)[place], device[place]
 
     def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
-        """Returns the process and the thread on which each row is displayed, as string ids. ``text`` interns a
-        text.
-
-        As in other traces, CANN calls are displayed on their host thread, and device work on its stream.
-        """
+        """Returns process and thread that display each row. CANN calls are on their host thread, tasks on their stream."""
         pairs, place = self._pairs(pid, tid)
         made = [self._drawn(*pair) for pair in pairs]
         process, thread = (np.array([text(each[i]) for each in made], np.int32) for i in (0, 1))

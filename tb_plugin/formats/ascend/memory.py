@@ -55,10 +55,7 @@ def devices_in(found: Mapping[str, Any]) -> Int32:
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
-    """Returns the blocks.
-
-    The start is missing for blocks allocated before the recording, the end for blocks never freed.
-    """
+    """Returns the blocks. Blocks from before the recording have no start, and blocks never freed no end."""
     start, has_start = table.nanoseconds("Allocation Time(us)")
     end, has_end = table.nanoseconds("Release Time(us)")
     size = _bytes(table.numbers("Size(KB)"), KIB)
@@ -132,10 +129,7 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the memory of software components.
-
-    A negative value in the file means that only the release was recorded.
-    """
+    """Returns the memory of software components. A negative value in the file means that only the release was recorded."""
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     value = table.numbers("Total Reserved(MB)")[row]
@@ -153,10 +147,7 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators.
-
-    If a device has totals of both allocators but no sum of the two, adds the sum.
-    """
+    """Returns the totals of all allocators. If a device has totals of both allocators but no sum of the two, adds the sum."""
     found = _limited(_table_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]

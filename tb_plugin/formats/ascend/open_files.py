@@ -1,7 +1,4 @@
-"""Files of a folder during one read, with a log of problems.
-
-Each file is opened at most once.
-"""
+"""Files of a folder during one read, with a log of problems."""
 
 from __future__ import annotations
 
@@ -82,10 +79,7 @@ class OpenedFiles:
         self._unread = set(source.names())
 
     def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
-        """Returns the bytes of a file, or None if the file is missing or unreadable.
-
-        ``max_bytes`` is a limit; 0 = no limit.
-        """
+        """Returns the bytes of a file, or None if it is missing or unreadable. ``max_bytes``: limit; 0 = none."""
         name = self.names.get(kind)
         try:
             return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
@@ -94,10 +88,7 @@ class OpenedFiles:
             return None
 
     def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
-        """Calls ``of`` for a database and returns the result, or None if the database is missing.
-
-        An unreadable database is logged, and the result is None.
-        """
+        """Returns the result of ``of`` for a database. An unreadable database is logged; the result is None."""
         name = self.names.get(kind)
         if name is None:
             return None
@@ -125,10 +116,7 @@ class OpenedFiles:
         return content
 
     def pieces(self, name: str, log: IssueLog, max_bytes: int = 0) -> Iterator[bytes]:
-        """Yields the text of a file in pieces. Raises UserError if the file is unreadable.
-
-        ``max_bytes`` is a limit; 0 = no limit.
-        """
+        """Yields the text of a file. Raises UserError if it is unreadable. ``max_bytes`` is a limit; 0 = none."""
         self._unread.discard(name)
         with self.source.open(name) as raw:
             stream = TextStream(raw, self.source.size(name), lambda fraction: None, log)
@@ -140,10 +128,7 @@ class OpenedFiles:
         self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
     def table(self, kind: str, keep: Keep | None = None) -> CsvTable | None:
-        """Returns the table in a file, or None if the file is missing. ``keep`` selects rows.
-
-        An unreadable file is logged, and the result is None.
-        """
+        """Returns the table in a file. A missing or unreadable file gives None. ``keep`` selects rows."""
         name, log = self.names.get(kind), IssueLog()
         if name is None:
             return None
@@ -214,11 +199,7 @@ class _WindowRows:
         return kernels.take(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
-        """Returns a boolean mask of the kernels in or near the window.
-
-        A call in the window may have launched a kernel near it. ``assemble`` drops the nearby kernels without such
-        a call.
-        """
+        """Selects kernels near the window, too. ``assemble`` drops those that no call in the window launched."""
         start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)
         return ~has_start | overlaps_range(start, start + duration, self._begin - self._lag, self._end + self._lag)
@@ -278,10 +259,7 @@ class ProfileFiles(OpenedFiles):
         return super().table(kind, self.rows.keep(kind) if self.rows is not None else keep)
 
     def report(self, trace: ReadReport | None, more: int) -> ReadReport:
-        """Returns the report about all files. ``more``: number of rows that do not come from the trace view.
-
-        Files whose content is not needed are reported as read, for example operator calls if a trace view exists.
-        """
+        """Returns the report about all files. ``more``: number of rows that are not from the trace view."""
         self.tell_logs()
         report = trace or ReadReport(READER_ID, 0, 0)
         unread = sum(self.source.size(name) for name in self._unread)

@@ -1,7 +1,4 @@
-"""Reader for Ascend profiles: a folder of many files.
-
-Each file may be missing, truncated or unreadable.
-"""
+"""Reader for Ascend profiles: a folder of many files. Each file may be missing, truncated or unreadable."""
 
 from __future__ import annotations
 
@@ -82,10 +79,7 @@ class AscendReader(DeclaredReader, entry=PROFILE):
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns time bounds, steps and device work of the trace view, without loading it.
-
-        Raises WindowUnsupported if there is no trace view, and any error that ``read`` raises.
-        """
+        """Returns the survey of the trace view. Raises WindowUnsupported if it is missing, and errors of ``read``."""
         return survey(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
@@ -202,10 +196,7 @@ class _Reading:
     def _kernels(
         self, stored: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, Int32 | None]:
-        """Returns the kernels of the table, or of a database if there is no table.
-
-        Also returns their rows, or None if unknown.
-        """
+        """Returns the kernels of the table or else of a database, and their rows, or None if unknown."""
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return stored.kernels, stored.placed
@@ -276,10 +267,7 @@ class _Reading:
 
 
 def _devices(number: Int32, others: Int32) -> tuple[list[str], Int16]:
-    """Returns the distinct devices, sorted by number, and the index of each row's device.
-
-    ``others`` are further devices, which have no rows.
-    """
+    """Returns the devices of rows and of ``others``, sorted by number, and the index of the device of each row."""
     found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)
     of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])

@@ -111,10 +111,7 @@ class Timeline:
         return found
 
     def arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
-        """Returns the other arrows, the arrows from forward to backward operators, and external ids.
-
-        A device task and the operator that launched it have the same external id; -1 = none.
-        """
+        """Returns the other arrows, those from forward to backward operators, and external ids."""
         name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
         host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
         external = np.full(self.count, MISSING, np.int64)

@@ -168,10 +168,7 @@ def _connection(event: Event) -> int:
 
 
 def survey(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns time bounds, steps and device work of the trace view.
-
-    Raises WindowUnsupported if there is no trace view.
-    """
+    """Returns time bounds, steps and device work of the trace view. Raises WindowUnsupported if there is no trace view."""
     source = ProfileSource(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
@@ -193,10 +190,7 @@ def _size(source: Source, name: str) -> FileSize:
 
 
 def cut_of(window: Window) -> Cut:
-    """Returns a Cut that selects the events of a window.
-
-    Launches and device work are recognised by their connection number.
-    """
+    """Returns a Cut for the events of a window. Launches and device work have a connection number."""
 
     def near(events: Sequence[Event]) -> tuple[Bool, Bool]:
         linked = np.array([_connection(event) != MISSING for event in events], np.bool_)

@@ -38,20 +38,14 @@ _TITLES = {
 
 
 def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> ReportedTable:
-    """Returns the table in a file, with the columns ``titles`` (all columns if None).
-
-    A column is numeric if all its cells are numbers.
-    """
+    """Returns the table in a file, with the columns ``titles`` (None = all)."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
     return ReportedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
 def _column(title: str, table: CsvTable) -> ReportedColumn:
-    """Returns a column.
-
-    Microseconds since 1970 become nanoseconds, because a float cannot represent all their digits.
-    """
+    """Returns a column. Microseconds since 1970 become nanoseconds, because a float cannot represent all their digits."""
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
     bare, unit = (match["title"], match["unit"]) if match else (title, "")
@@ -63,10 +57,7 @@ def _column(title: str, table: CsvTable) -> ReportedColumn:
 
 
 def _numbers(cells: pa.Array) -> pa.Array:
-    """Converts texts to numbers.
-
-    Returns all texts unchanged if any of them is not a number, or has too many digits for a float.
-    """
+    """Converts texts to numbers, unless one is no number or has too many digits for a float."""
     for kind in (pa.int64(), pa.float64()):
         try:
             found = pc.cast(cells, kind)
@@ -94,10 +85,7 @@ def _is_clock_time(cells: pa.Array) -> bool:
 
 
 def operator_calls(name: str, table: CsvTable) -> ReportedTable:
-    """Returns the operator calls in ``operator_details.csv``. Times are in nanoseconds; null = missing.
-
-    All other columns are unchanged.
-    """
+    """Returns the calls in ``operator_details.csv``, with times in nanoseconds and all other columns."""
     found = {key: table.nanoseconds(title) for key, title in _OPERATOR_TIMES.items()}
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),

@@ -77,10 +77,7 @@ def groups_of(rows: Sequence[Mapping[str, Any]]) -> list[Group]:
 
 
 def with_names(groups: list[Group], ranks: Mapping[str, str | None]) -> list[Group]:
-    """Adds names to the groups that have only ranks so far. Also adds groups that occur only in the file of calls.
-
-    ``ranks``: ranks of each group in the file of calls.
-    """
+    """Adds names, and groups without a row, from the file of calls. ``ranks``: ranks of each of its groups."""
     known = {row.get("group") for row in groups}
     unnamed: dict[str | None, list[Group]] = defaultdict(list)
     for row in groups:

@@ -1,7 +1,4 @@
-"""Reader for job analyses: a folder of files.
-
-Each file may be missing, truncated or unreadable.
-"""
+"""Reader for job analyses: a folder of files. Each file may be missing, truncated or unreadable."""
 
 from __future__ import annotations
 
@@ -44,9 +41,7 @@ _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "d
 
 
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
-    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of
-    a job.
-    """
+    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of a job."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())

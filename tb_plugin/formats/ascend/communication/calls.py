@@ -136,10 +136,7 @@ def kind_of(name: str) -> str | None:
 
 
 def split_name(name: str) -> tuple[str | None, str | None]:
-    """Splits the name of a call or link into operation and place, such as "allreduce" and "top1".
-
-    A total over all calls has no operation. A single call has no place.
-    """
+    """Splits a name such as "allreduce-top1" into operation and place. A total over all calls has no operation."""
     if name == schema.TOTAL:
         return None, "total"
     match = _PLACE.match(name)
@@ -193,10 +190,7 @@ def _operations(rows: Rows, log: IssueLog) -> pa.Table:
 
 
 def _link_types(rows: Rows, log: IssueLog) -> pa.Table:
-    """Returns one row per call and link type that the call used.
-
-    The column ``part_of`` contains the larger link type that includes this one, or null if the call did not use it.
-    """
+    """Returns one row per call and link type. ``part_of``: larger link type of the call that includes this one."""
     band = rows[schema.TRANSPORT]
     code = _codes([rows[key] for key in KEYS])
     wholes = np.unique(code[np.asarray(pc.fill_null(pc.is_in(band, pa.array(set(PART_OF.values()))), False))])

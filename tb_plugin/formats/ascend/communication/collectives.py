@@ -157,10 +157,7 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Finds the values of ``rows`` in a column.
-
-    Returns the indices of the values in the column, and the indices in ``rows`` that have a value.
-    """
+    """Returns the indices of the values of ``rows`` in a column, and the indices in ``rows`` that have a value."""
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

@@ -32,10 +32,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def number_of(library_name: str) -> str:
-    """Returns the group number for a group name of the communication library, as used in tables.
-
-    The number consists of two polynomial hashes of 32 bits each.
-    """
+    """Returns the group number (two polynomial hashes of 32 bits) of a name of the communication library."""
     most, parts = (1 << _BITS) - 1, []
     for prime in _PRIMES:
         value = 0
@@ -65,10 +62,7 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Returns the reported groups, followed by groups that only calls or links mention.
-
-    ``own`` maps each group to the index of this rank in the group, known from the rank's link to itself.
-    """
+    """Adds groups that only calls or links mention. ``own``: index of this rank in each group."""
     all_groups = dict(groups)
     for number in dict.fromkeys(used):
         all_groups.setdefault(number, Group(number, own=own.get(number)))

@@ -36,10 +36,7 @@ class Job(msgspec.Struct, frozen=True):
         return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
-        """Returns the calls as kernels of a device, or None without calls.
-
-        Used for a profile that has no other rows.
-        """
+        """Returns the calls as kernels of a device, or None without calls. Used for a profile that has no other rows."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None

@@ -24,10 +24,7 @@ _TITLES = (schema.SIZE, schema.TRANSIT, schema.BANDWIDTH, schema.TRANSPORT, sche
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Links as reported. The operation of a key includes the place of the link.
-
-    The two ends of a link are indices within a group, or ranks of the job in a job analysis.
-    """
+    """Links. Their ends are indices within a group, or ranks in a job analysis. Operations include the place."""
 
     keys: Sequence[Key]
     pairs: Sequence[tuple[int, int]]
@@ -57,10 +54,7 @@ def links_stored(table: CsvTable, rank: int | None, log: IssueLog) -> Links:
 
 
 def link_table(links: Links, groups: Mapping[str, Group] | None, log: IssueLog) -> pa.Table:
-    """Returns the table of links. The ends of a link are job ranks if the ranks of its group are known.
-
-    ``groups`` is None for a job analysis.
-    """
+    """Returns the table of links, with job ranks if they are known. ``groups`` is None for a job analysis."""
     ends, inside = list(links.pairs), [False] * len(links.keys)
     if groups is not None:
         for place, (key, pair) in enumerate(zip(links.keys, links.pairs, strict=True)):

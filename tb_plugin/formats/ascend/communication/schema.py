@@ -1,7 +1,4 @@
-"""Columns about steps and communication, in text files and in databases.
-
-A text file and a database of a profile, and those of a job analysis, have the same columns.
-"""
+"""Columns about steps and communication, in text files and in databases."""
 
 from __future__ import annotations
 

@@ -62,11 +62,7 @@ def _integers(table: CsvTable, title: str) -> pa.Array:
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
-    """Returns steps from the step labels of rows, or None if no row has a label.
-
-    A step lasts from the start of its first row to the end of its last row. It ends no later than the start of the
-    next step.
-    """
+    """Returns steps from the labels of rows, or None without labels. A step ends before the next one starts."""
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
     start = np.full(len(names), np.iinfo(np.int64).max)

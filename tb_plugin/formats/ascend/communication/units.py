@@ -29,10 +29,7 @@ def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
 
 
 def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
-    """Returns decimal texts times 10**``power`` as integers; null = missing.
-
-    Numbers that are invalid, below ``least`` or beyond 64 bits are logged and treated as missing.
-    """
+    """Returns texts times 10**``power``. Numbers that are invalid, below ``least`` or too large become null."""
     values = floats_of(texts, log)
     has_value = np.asarray(pc.is_valid(values))
     with np.errstate(over="ignore"):  # such numbers are treated as missing

@@ -1,7 +1,4 @@
-"""Database values as typed columns.
-
-Every cell is checked, because SQLite allows a value of any type in any cell.
-"""
+"""Database values as typed columns. Every cell is checked, because SQLite allows a value of any type in any cell."""
 
 from __future__ import annotations
 

@@ -64,10 +64,7 @@ class Content(msgspec.Struct, frozen=True, eq=False):
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns the data of the profile that the text files ``texts`` do not contain.
-
-    Returns None if the database is not a profile.
-    """
+    """Returns the data that ``texts`` does not contain, or None if the database is not a profile."""
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)

@@ -21,10 +21,7 @@ _MAX_COLUMNS = 64  # limit on the columns of a table of links; real tables have 
 
 
 class _Counter(NamedTuple):
-    """Columns to add up, and the name and series of the counter.
-
-    In names, ``{n}`` is the number of the counted unit, and ``{mode}`` and ``{word}`` are its mode.
-    """
+    """Columns to add up. In names, ``{n}`` is the number of the unit, ``{mode}`` and ``{word}`` its mode."""
 
     columns: str
     name: str

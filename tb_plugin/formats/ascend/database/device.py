@@ -226,11 +226,7 @@ def _kinds(rows: Rows, task: Int32, is_described: Bool, connection: Int64, opera
 
 
 def _devices(read: Columns, connection: Int64, tasks: Tasks) -> Int64:
-    """Returns the device of each operation.
-
-    If the table has no device column, uses the device of a task with the same connection id, otherwise the only
-    device.
-    """
+    """Returns the device of each operation: its own, or that of a task with its connection id, or the only one."""
     if read.has("deviceId"):
         return devices_in(read)
     of_tasks = connection_ids(tasks.read.integers("connectionId"))

@@ -146,10 +146,7 @@ def _enqueuing_operators(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: I
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """Returns, for each row in ``inner``, the innermost of ``rows`` on its thread that is open when it starts.
-
-    -1 means that there is none.
-    """
+    """Returns the innermost of ``rows`` on the same thread that is open at the start of each inner row; -1 = none."""
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]
     if not len(rows) or not len(inner):
@@ -207,10 +204,7 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
 
 
 def _connections(read: Columns, row: Int32, number: Int64, value: Int64) -> tuple[Int64, Int64]:
-    """Returns the connection ids of operators, and the row of each operator.
-
-    A row of PYTORCH_API refers to ``number``, which has several connection ids ``value``.
-    """
+    """Returns connection ids, and the row of the operator of each. ``number``: id of the row, ``value``: its ids."""
     identity = read.integers("connectionId")
     operators = np.flatnonzero((read.integers("type") == _OPERATOR) & (identity >= 0))
     operator = first_with_key(identity[operators] + 1, operators, number + 1)

@@ -56,10 +56,7 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files.
-
-    Only these blocks have no stream.
-    """
+    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files. Only these blocks have no stream."""
     is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
