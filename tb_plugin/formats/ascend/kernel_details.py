@@ -1,4 +1,4 @@
-"""``kernel_details.csv``: data about kernels and communication operations, and their rows."""
+"""Kernels of ``kernel_details.csv``, and their rows."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
@@ -73,82 +74,52 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
-    """Returns an allocation event and a release event for each block.
+    """Returns an allocation event and a release event for each block, all on ``thread``.
 
-    Also returns allocator totals, and the operator that requested each block. A block from before the recording has
-    a negative size and no allocation event. Blocks of the graph engine are marked, because its allocator has
-    separate totals. The file has no addresses, so the address is the row number. The file has no threads, so all
-    events use ``thread``.
+    A block from before the recording has a negative size and no allocation event. Blocks of the graph engine are
+    marked, because its allocator has separate totals. Without addresses, the address is the row number.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
-    device = _devices(table.texts("Device Type"))
     pooled, is_pooled = table.nanoseconds("Active Release Time(us)")
     name = ids_of(table.texts("Name"), interner)
     allocator = np.where(_is_graph(table), interner.text(GRAPH), MISSING)
     parts = []
-    for when, sign in (("Allocation", 1), ("Release", -1)):
+    for when, signed in (("Allocation", 1), ("Release", -1)):
         time, has_value = table.nanoseconds(f"{when} Time(us)")
         row = np.flatnonzero(has_value & (size != MISSING) & (size != 0))
-        allocated, reserved = (
-            _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
-        )
-        requested_by = name[row] if sign > 0 else np.full(len(row), MISSING)
-        pooled_ns = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
-        parts.append(
-            (
-                time[row],
-                sign * np.abs(size[row]),
-                row + 1,
-                allocated,
-                reserved,
-                device[row],
-                requested_by,
-                allocator[row],
-                pooled_ns,
-            )
-        )
-    time, change, address, allocated, reserved, number, requested_by, given_by, pooled_ns = (
-        np.concatenate(each) for each in zip(*parts, strict=True)
-    )
-    order = np.argsort(time, kind="stable")
-    no_thread = np.full(len(order), thread, np.int32)
+        totals = (_bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved"))
+        parts.append((time[row], row, np.full(len(row), signed), *totals))
+    every = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    time, row, sign, allocated, reserved = (each[np.argsort(every[0], kind="stable")] for each in every)
+    no_thread = np.full(len(row), thread, np.int32)
     events = MemoryEvents(
-        time_ns=time[order],
-        bytes=change[order],
-        address=address[order].astype(np.int64),
-        total_allocated=allocated[order],
-        total_reserved=reserved[order],
-        device_type=np.full(len(order), NPU_TYPE, np.int32),
-        device_id=number[order],
+        time_ns=time,
+        bytes=sign * np.abs(size[row]),
+        address=row + 1,
+        total_allocated=allocated,
+        total_reserved=reserved,
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device Type"))[row],
         pid=no_thread,
         tid=no_thread,
     )
     return events, ReportedMemory(
-        requested_by[order].astype(np.int32), given_by[order].astype(np.int32), pooled_ns[order]
+        np.where(sign > 0, name[row], MISSING).astype(np.int32),
+        allocator[row].astype(np.int32),
+        np.where((sign < 0) & is_pooled[row], pooled[row], MISSING),
     )
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the memory of software components. A negative value in the file means that only the release was recorded."""
-    time, has_value = table.nanoseconds("Timestamp(us)")
-    row = np.flatnonzero(has_value)
-    value = table.numbers("Total Reserved(MB)")[row]
-    none = np.full(len(row), MISSING, np.int64)
-    found = AllocatorTotals(
-        time_ns=time[row],
-        allocated=none,
-        reserved=np.where(value < 0, RELEASE_WITHOUT_ALLOCATION, _bytes(value, MIB)),
-        active=none,
-        allocator=ids_of(table.texts("Component"), interner)[row],
-        device_type=np.full(len(row), NPU_TYPE, np.int32),
-        device_id=_devices(table.texts("Device"))[row],
-    )
-    return _limited(found, log)
+    """Returns the memory of software components. Of negative values, only the release was recorded."""
+    totals = _table_totals(table, "Device", interner)
+    is_release = table.numbers("Total Reserved(MB)")[table.nanoseconds("Timestamp(us)")[1]] < 0
+    return _limited(replace(totals, reserved=np.where(is_release, RELEASE_WITHOUT_ALLOCATION, totals.reserved)), log)
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
     """Returns the totals of all allocators. If a device has totals of both allocators but no sum of the two, adds the sum."""
-    found = _limited(_table_totals(table, interner), log)
+    found = _limited(_table_totals(table, "Device Type", interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
     for device in np.unique(found.device_id).tolist():
@@ -184,7 +155,7 @@ def _summed(totals: AllocatorTotals, ours: Bool, pytorch: int, graph: int, both:
     return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
 
 
-def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+def _table_totals(table: CsvTable, device: str, interner: Interner) -> AllocatorTotals:
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     allocated, reserved, active = (
@@ -197,7 +168,7 @@ def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
         active=active,
         allocator=ids_of(table.texts("Component"), interner)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
-        device_id=_devices(table.texts("Device Type"))[row],
+        device_id=_devices(table.texts(device))[row],
     )
 
 

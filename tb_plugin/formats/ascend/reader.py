@@ -1,4 +1,4 @@
-"""Reader for Ascend profiles: a folder of many files. Each file may be missing, truncated or unreadable."""
+"""Reader for Ascend profiles, of which each file may be missing."""
 
 from __future__ import annotations
 

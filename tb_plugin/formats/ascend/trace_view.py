@@ -1,4 +1,4 @@
-"""Passes over ``trace_view.json``: all events, or a survey of a large file. Memory estimate of a read."""
+"""Passes over ``trace_view.json``, and the memory estimate of a read."""
 
 from __future__ import annotations
 

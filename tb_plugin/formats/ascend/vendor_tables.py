@@ -1,4 +1,4 @@
-"""Vendor tables of a profile, unchanged, and operator calls with durations but no start times."""
+"""Vendor tables of a profile, and operator calls without start times."""
 
 from __future__ import annotations
 

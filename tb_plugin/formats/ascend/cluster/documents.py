@@ -1,4 +1,4 @@
-"""Calls, links and groups in the JSON files of job analyses, from tools since 2023."""
+"""Calls, links and groups in the JSON files of job analyses."""
 
 from __future__ import annotations
 

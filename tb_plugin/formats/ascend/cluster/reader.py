@@ -1,4 +1,4 @@
-"""Reader for job analyses: a folder of files. Each file may be missing, truncated or unreadable."""
+"""Reader for job analyses, of which each file may be missing."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Steps and communication: calls, links, packets and groups, of one rank or of a whole job."""
+"""Steps and communication of one rank or of a whole job."""

@@ -1,4 +1,4 @@
-"""Database values as typed columns. Every cell is checked, because SQLite allows a value of any type in any cell."""
+"""Checked and typed columns of database values."""
 
 from __future__ import annotations
 

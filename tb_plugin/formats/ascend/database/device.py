@@ -1,4 +1,4 @@
-"""Device rows of a database: tasks, communication operations, and bars computed by the vendor's tool."""
+"""Device rows of a database: tasks, communication operations, and bars."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def _task_rows(database: Database, rows: Rows, operations: Int64) -> Tasks:
     number, what = read.integers("globalTaskId"), read.integers("taskType")
     place = first_with_key(described.integers("globalTaskId") + 1, np.arange(described.rows), number + 1)
     connection, is_described = connection_ids(read.integers("connectionId")), place != MISSING
-    name = rows.named(what)
+    name = rows.name_ids(what)
     kind = _kinds(rows, name, is_described, connection, operations)
     # A task without a type is not treated as a kernel, because it would be counted as computation.
     unknown = (rows.names.ids(what) == MISSING) & ~is_described
     if unknown.any():
         kind[unknown] = EventKind.DEVICE_ANNOTATION
         database.log.add("unknown_tasks", "note", count=int(unknown.sum()), text=_UNKNOWN)
-    name = np.where(is_described, np.append(rows.named(described.integers("name")), MISSING)[place], name)
+    name = np.where(is_described, np.append(rows.name_ids(described.integers("name")), MISSING)[place], name)
     device, stream = devices_in(read), rows.numbers(read.integers("streamId"))
     row = rows.add(
         start_ns=start,
@@ -134,7 +134,7 @@ def _operation_rows(database: Database, rows: Rows, tasks: Tasks, operations: Op
     row = rows.add(
         start_ns=operations.start_ns,
         dur_ns=operations.dur_ns,
-        name=rows.named(read.integers("opName")),
+        name=rows.name_ids(read.integers("opName")),
         kind=EventKind.KERNEL,
         lane=Lane.GROUP,
         pid=rows.numbers(device),
@@ -174,7 +174,7 @@ def _plane_rows(database: Database, rows: Rows, tasks: Tasks, groups: dict[int, 
     row = rows.add(
         start_ns=tasks.start_ns[task],
         dur_ns=tasks.dur_ns[task],
-        name=rows.named(what),
+        name=rows.name_ids(what),
         kind=EventKind.DEVICE_ANNOTATION,
         lane=Lane.PLANE,
         pid=rows.numbers(device),

@@ -56,7 +56,7 @@ def host_rows(database: Database, rows: Rows) -> Host:
         whole="globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type",
     )
     read, start, dur = rows_with_times(read, database.log)
-    what, name = read.integers("type"), rows.named(read.integers("name"))
+    what, name = read.integers("type"), rows.name_ids(read.integers("name"))
     starts = [each for each in np.unique(name).tolist() if rows.interner.texts[each].startswith(_ENQUEUE)]
     is_enqueue = (what == _QUEUE) & np.isin(name, starts)
     category = np.full(read.rows, rows.text(""), np.int32)
@@ -170,7 +170,7 @@ def _marks(database: Database, rows: Rows) -> None:
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
     read, start, dur = rows_with_times(read, database.log)
     pid, tid = _threads(rows, read.integers("globalTid"))
-    name, category = rows.named(read.integers("message")), rows.text("mstx")
+    name, category = rows.name_ids(read.integers("message")), rows.text("mstx")
     rows.add(start_ns=start, dur_ns=dur, name=name, category=category, lane=Lane.HOST, pid=pid, tid=tid)
 
 
@@ -181,7 +181,7 @@ def _calls(database: Database, rows: Rows) -> None:
     layers, names, place = distinct_pairs(layer, read.integers("name"))
     full = [
         rows.text(f"{_LAYERS[what][1]}@{texts[name]}" if what in _LAYERS else texts[name])
-        for what, name in zip(layers.tolist(), rows.named(names).tolist(), strict=True)
+        for what, name in zip(layers.tolist(), rows.name_ids(names).tolist(), strict=True)
     ]
     pid, tid = _threads(rows, read.integers("globalTid"))
     name = np.array(full, np.int32)[place]

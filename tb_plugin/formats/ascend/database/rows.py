@@ -69,7 +69,7 @@ class Rows(msgspec.Struct):
         found: Int32 = np.array([self.text(form.format(value)) for value in distinct.tolist()], np.int32)[place]
         return found
 
-    def named(self, number: Int64) -> Int32:
+    def name_ids(self, number: Int64) -> Int32:
         """Returns names as string ids. If a number has no text, the number becomes the name."""
         ids = self.names.ids(number)
         is_missing = ids == MISSING

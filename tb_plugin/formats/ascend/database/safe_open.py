@@ -1,9 +1,4 @@
-"""Safe access to an untrusted SQLite database.
-
-Access is read-only, restricted to columns of ordinary tables, and limited in time and memory. The file is copied
-first, because SQLite needs a local file. In a copy of a truncated file, the header is corrected, so that SQLite can
-read the rows that are left.
-"""
+"""Safe access to an untrusted SQLite database."""
 
 from __future__ import annotations
 
@@ -46,7 +41,10 @@ _FORMS = {"whole": Form.WHOLE, "number": Form.NUMBER, "text": Form.TEXT}
 
 
 class Database:
-    """An open database. Unreadable data is logged and treated as missing."""
+    """An open database, copied because SQLite needs a local file. Unreadable data is logged and treated as missing.
+
+    Access is read-only, restricted to columns of ordinary tables, and limited in time and memory.
+    """
 
     def __init__(self, connection: sqlite3.Connection, size: int, log: IssueLog, tell: Callable[[float], None]) -> None:
         self.log = log
