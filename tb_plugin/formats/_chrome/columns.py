@@ -65,10 +65,7 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column that grows chunk by chunk, in a single buffer.
-
-    A list of chunks would have to be copied at the end.
-    """
+    """A column that grows chunk by chunk, in a single buffer. A list of chunks would have to be copied at the end."""
 
     def __init__(self, dtype: type[Any]) -> None:
         self._dtype = dtype

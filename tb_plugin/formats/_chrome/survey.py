@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.formats._chrome.columns import Column, int64s
-from tb_plugin.formats._chrome.event_times import Times
-from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.events import ChromeEvent, Times
 from tb_plugin.formats._chrome.interning import as_text
 from tb_plugin.formats._chrome.parse import no_events
 from tb_plugin.formats.base import ReadState

@@ -56,10 +56,7 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
-    """Converts microseconds (JSON text of numbers) to nanoseconds.
-
-    Also returns how many values were limited to 64 bits.
-    """
+    """Converts microseconds (JSON text of numbers) to nanoseconds. Also returns how many values were limited to 64 bits."""
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "

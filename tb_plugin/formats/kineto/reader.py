@@ -61,7 +61,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        from tb_plugin.formats.kineto.survey import KinetoSurvey
+        from tb_plugin.formats.kineto.windows import KinetoSurvey
 
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with single_pass(source, options, surveying, Decoding(), progress):

@@ -69,10 +69,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
 
 
 def content_start(data: UInt8, at: Int64) -> Int64:
-    """Returns the offset at which the content of each byte field starts.
-
-    ``at`` contains the offsets of the one-byte tags.
-    """
+    """Returns the offset at which the content of each byte field starts. ``at`` contains the offsets of the one-byte tags."""
     return _varints(data, at + 1)[1]
 
 
