@@ -13,10 +13,9 @@ import pytest
 from tb_plugin import api
 from tb_plugin.formats._chrome.interning import LONG_NAME, LONG_NAMES, LONGEST_NAME, Interner
 from tb_plugin.formats.ascend.arguments import as_shapes
-from tb_plugin.formats.ascend.cluster.numbers import rank_of
-from tb_plugin.formats.ascend.cluster.rows import Rows
-from tb_plugin.formats.ascend.cluster.texts import groups_into
+from tb_plugin.formats.ascend.cluster.documents import groups_in
 from tb_plugin.formats.ascend.communication.document import document_in
+from tb_plugin.formats.ascend.communication.groups import rank_in
 from tb_plugin.formats.ascend.communication.units import scaled_integers
 from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.profile_info import metadata_of, settings_in
@@ -73,7 +72,7 @@ def test_settings_of_an_npu():
 
 def test_communication_of_an_npu():
     log = IssueLog()
-    assert document_in(rb'{"step1": {"\ud800": {"a": 1}}}', log) == {"step1": {"\ufffd": {"a": "1"}}}
+    assert document_in(rb'{"step1": {"\ud800": {"a": 1}}}', log) == {"step1": {"\ufffd": {"a": 1}}}
     assert told(log) == {"lone_surrogate": 1}
 
 
@@ -87,14 +86,14 @@ def test_a_number_that_times_its_unit_is_none_warns_of_nothing():
 
 @pytest.mark.parametrize("value", [5, "text", {"a": 1}, None, True])
 def test_groups_that_are_no_list(value):
-    rows = Rows(IssueLog())
-    groups_into({"comm_group_parallel_info": value, "collective": value, "p2p": [[0, 1]]}, rows)
+    found = groups_in({"comm_group_parallel_info": value, "collective": value, "p2p": [[0, 1]]}, IssueLog())
+    assert found == [{"kind": "stage", "ranks": "0, 1"}]
 
 
 def test_ranks_of_very_many_digits():
-    assert rank_of("9" * 5000) is None
-    assert rank_of("0" * 5000 + "7") == 7
-    assert rank_of("0" * 10 + "9" * 5000) is None
+    assert rank_in("9" * 5000) is None
+    assert rank_in("0" * 5000 + "7") == 7
+    assert rank_in("0" * 10 + "9" * 5000) is None
 
 
 def test_shapes_of_very_many_digits_stay_texts():

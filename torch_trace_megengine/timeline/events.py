@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, int64s
-from tb_plugin.formats._chrome.event_times import Times
-from tb_plugin.formats._chrome.events import ABSENT, COUNTER, ChromeEvent
+from tb_plugin.formats._chrome.events import ABSENT, COUNTER, ChromeEvent, Times
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names

@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import ArrowEnds
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
 
 _RANK = {"s": 0, "t": 1, "f": 2}
 BEGIN, STEP, END = range(3)

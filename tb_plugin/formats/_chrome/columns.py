@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.times import INT64_MAX
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 
@@ -67,10 +65,7 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column that grows chunk by chunk, in a single buffer.
-
-    A list of chunks would have to be copied at the end.
-    """
+    """A column that grows chunk by chunk, in a single buffer. A list of chunks would have to be copied at the end."""
 
     def __init__(self, dtype: type[Any]) -> None:
         self._dtype = dtype

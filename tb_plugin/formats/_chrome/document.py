@@ -187,10 +187,7 @@ class Document:
             self._fill(2 * len(self._data))
 
     def _add_metadata(self, text: bytes, closed: bool) -> None:
-        """Adds the members of a JSON object to the metadata.
-
-        ``closed``: whether ``text`` includes the closing brace.
-        """
+        """Adds the members of a JSON object to the metadata. ``closed``: whether ``text`` includes the closing brace."""
         offset = self._base
         text = text.strip()
         if not closed:

@@ -9,13 +9,11 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.interning import Interner, as_text
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
-
-Int64 = npt.NDArray[np.int64]
 
 MOST_NAMES = 128  # maximum number of names that become columns; others are skipped and reported
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
@@ -101,7 +99,7 @@ class _Growing:
             self._values.add(self._ids(found.tolist()))
         self._kind = kind
 
-    def _ids(self, values: Sequence[Any], types: set[type] | None = None) -> npt.NDArray[np.int32]:
+    def _ids(self, values: Sequence[Any], types: set[type] | None = None) -> Int32:
         if types == {str}:
             return self._interner.texts_of(values)
         raw = self._interner.raw

@@ -44,10 +44,7 @@ def run_of(path: str) -> str:
 
 
 def run_and_step(path: str) -> tuple[str, str | None]:
-    """Returns the run and the span of a path.
-
-    The span is the name of the folder if that is a step number, otherwise None.
-    """
+    """Returns the run and the span of a path. The span is the name of the folder if that is a step number, otherwise None."""
     folder = run_of(path)
     step = _STEP_FOLDER.match(PurePosixPath(folder).name)
     return (run_of(folder), step["span"]) if step else (folder, None)

@@ -7,12 +7,10 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tb_plugin.formats._chrome.columns import int32s
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import valid_unicode
+from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
@@ -20,7 +18,6 @@ LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
 
 Names are limited because they are repeated in tables and JSON.
 """
-Int32 = npt.NDArray[np.int32]
 
 
 class Ids(dict[Any, int]):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.columns import Column, float64s
@@ -14,9 +13,9 @@ from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.table import CounterEvents
 
-Int64 = npt.NDArray[np.int64]
 Key = tuple[str, str]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.arrays import Bool, Int64
 
 MOST_OPEN = 200
 """Maximum number of unfinished ranges per key that last until the end of the trace.

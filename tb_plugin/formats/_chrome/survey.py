@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.formats._chrome.columns import Column, int64s
-from tb_plugin.formats._chrome.event_times import Times
-from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.events import ChromeEvent, Times
 from tb_plugin.formats._chrome.interning import as_text
 from tb_plugin.formats._chrome.parse import no_events
 from tb_plugin.formats.base import ReadState
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int32, Int64
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.order import LONG
 from tb_plugin.model.trace.recorder import StepPattern
@@ -37,10 +37,6 @@ from tb_plugin.model.trace.steps.annotations import (
 from tb_plugin.model.trace.steps.windows import STEP_NAME, DeviceWork, find_steps
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.model.trace.window import Survey
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
 _MIN_SHIFT = 10  # initial bin width: 2**10 ns
@@ -174,7 +170,7 @@ class LinkedWork:
         if requested is not None:
             self._requested.add(requested)
 
-    def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
+    def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: Bool) -> None:
         """Adds the ranges that annotate steps. ``good`` flags the rows to search."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]

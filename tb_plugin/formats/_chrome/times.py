@@ -14,9 +14,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.lib.arrays import Int64
 
 EXACT_BELOW_US = float(2**43)
 INT64_MAX = 2**63 - 1
@@ -57,10 +56,7 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
-    """Converts microseconds (JSON text of numbers) to nanoseconds.
-
-    Also returns how many values were limited to 64 bits.
-    """
+    """Converts microseconds (JSON text of numbers) to nanoseconds. Also returns how many values were limited to 64 bits."""
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "

@@ -9,14 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.order import FAR, overlaps_range
 from tb_plugin.model.trace.table import Window
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 Near = Callable[[Sequence[Any]], tuple[Bool, Bool]]
 """Returns two boolean masks: events that may be launches, and events that may be device work."""
 

@@ -9,17 +9,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from tb_plugin.formats._chrome.times import INT64_MAX, from_texts, is_time, nanoseconds
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
 _MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
@@ -39,7 +36,7 @@ _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # returns a boolean mask of the rows to keep
+Keep = Callable[["CsvTable"], Bool]  # returns a boolean mask of the rows to keep
 
 
 class CsvTable:
@@ -57,17 +54,11 @@ class CsvTable:
         return all(title in self._columns for title in titles)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column without surrounding whitespace.
-
-        Empty cells are null; so are all cells of a missing column.
-        """
+        """Returns the cells of a column. Empty cells are null, and so are all cells of a missing column."""
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
-    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Converts a column of microseconds to nanoseconds (0 = missing).
-
-        Also returns a boolean mask of the cells that have a value.
-        """
+    def nanoseconds(self, title: str) -> tuple[Int64, Bool]:
+        """Converts microseconds to nanoseconds (0 = missing). Also returns a mask of the cells with a value."""
         cells = self.texts(title)
         has_value = np.asarray(pc.is_valid(cells))
         filled = cells.drop_null()
@@ -181,10 +172,7 @@ def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
 
 
 class _WholeRows(Iterator[bytes]):
-    """Splits the text after complete rows, at line ends outside quotes.
-
-    A quote that is never closed extends to the end of the text.
-    """
+    """Splits the text at line ends outside quotes. An open quote extends to the end of the text."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -16,10 +16,9 @@ OUTPUT = "ASCEND_PROFILER_OUTPUT"  # folder of parsed files in a profile
 TRACE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "operator_details.csv"
 MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv"
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
-KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
 # vendor tables that are shown unchanged
 VENDOR_TABLES = (
-    KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
+    "op_statistic.csv", "api_statistic.csv", "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
 PROFILER_METADATA = "profiler_metadata.json"
@@ -61,10 +60,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns the kind of a file: one of the constants above, "db", "info", or "" for other files.
-
-    The kind of a database's write-ahead log is the name of that file.
-    """
+    """Returns the kind of a file: a constant above, "db", "info", the name of a write-ahead log, or ""."""
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
     if last == PROFILER_METADATA or (bare in FILENAMES and (bare == last or bare != ANALYSED)):
@@ -132,10 +128,7 @@ def _candidate(
 
 
 def _is_output(files: list[PurePosixPath]) -> bool:
-    """Returns True if the file names alone show that the folder is a profile.
-
-    This takes at least two known names, of which at least one is among the four distinctive names.
-    """
+    """Returns True if two known names, of which one is distinctive, show that the folder is a profile."""
     names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & FILENAMES) > 1
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-Int32 = npt.NDArray[np.int32]
+from tb_plugin.lib.arrays import Int32, UInt8
 
 
 class Lane(IntEnum):
@@ -46,7 +46,7 @@ class Lanes:
         # process id on the host, "" if the trace has none
         self.host_pid = next((pid for pid, name in processes.items() if _bare(name) == "Python"), "")
 
-    def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
+    def of(self, pid: Int32, tid: Int32) -> tuple[UInt8, Int32]:
         """Returns the Lane and the device of each row; device -1 = host."""
         pairs, place = self._pairs(pid, tid)
         what = [self.what(*pair) for pair in pairs]
@@ -54,11 +54,7 @@ class Lanes:
         return lane.astype(np.uint8)[place], device[place]
 
     def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
-        """Returns the process and the thread on which each row is displayed, as string ids. ``text`` interns a
-        text.
-
-        As in other traces, CANN calls are displayed on their host thread, and device work on its stream.
-        """
+        """Returns process and thread that display each row. CANN calls are on their host thread, tasks on their stream."""
         pairs, place = self._pairs(pid, tid)
         made = [self._drawn(*pair) for pair in pairs]
         process, thread = (np.array([text(each[i]) for each in made], np.int32) for i in (0, 1))

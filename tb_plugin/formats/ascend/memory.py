@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int32, Int64
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import (
     RELEASE_WITHOUT_ALLOCATION,
@@ -25,10 +26,6 @@ from tb_plugin.model.trace.extra_columns import (
 )
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 
 NPU_TYPE = 20  # c10's PrivateUse1, which torch_npu calls npu
 KIB, MIB = 1024.0, 1024.0**2
@@ -59,10 +56,7 @@ def devices_in(found: Mapping[str, Any]) -> Int32:
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
-    """Returns the blocks.
-
-    The start is missing for blocks allocated before the recording, the end for blocks never freed.
-    """
+    """Returns the blocks. Blocks from before the recording have no start, and blocks never freed no end."""
     start, has_start = table.nanoseconds("Allocation Time(us)")
     end, has_end = table.nanoseconds("Release Time(us)")
     size = _bytes(table.numbers("Size(KB)"), KIB)
@@ -80,88 +74,52 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
-    """Returns an allocation event and a release event for each block.
+    """Returns an allocation event and a release event for each block, all on ``thread``.
 
-    Also returns allocator totals, and the operator that requested each block. A block from before the recording has
-    a negative size and no allocation event. Blocks of the graph engine are marked, because its allocator has
-    separate totals. The file has no addresses, so the address is the row number. The file has no threads, so all
-    events use ``thread``.
+    A block from before the recording has a negative size and no allocation event. Blocks of the graph engine are
+    marked, because its allocator has separate totals. Without addresses, the address is the row number.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
-    device = _devices(table.texts("Device Type"))
     pooled, is_pooled = table.nanoseconds("Active Release Time(us)")
     name = ids_of(table.texts("Name"), interner)
     allocator = np.where(_is_graph(table), interner.text(GRAPH), MISSING)
     parts = []
-    for when, sign in (("Allocation", 1), ("Release", -1)):
+    for when, signed in (("Allocation", 1), ("Release", -1)):
         time, has_value = table.nanoseconds(f"{when} Time(us)")
         row = np.flatnonzero(has_value & (size != MISSING) & (size != 0))
-        allocated, reserved = (
-            _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
-        )
-        requested_by = name[row] if sign > 0 else np.full(len(row), MISSING)
-        pooled_ns = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
-        parts.append(
-            (
-                time[row],
-                sign * np.abs(size[row]),
-                row + 1,
-                allocated,
-                reserved,
-                device[row],
-                requested_by,
-                allocator[row],
-                pooled_ns,
-            )
-        )
-    time, change, address, allocated, reserved, number, requested_by, given_by, pooled_ns = (
-        np.concatenate(each) for each in zip(*parts, strict=True)
-    )
-    order = np.argsort(time, kind="stable")
-    no_thread = np.full(len(order), thread, np.int32)
+        totals = (_bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved"))
+        parts.append((time[row], row, np.full(len(row), signed), *totals))
+    every = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    time, row, sign, allocated, reserved = (each[np.argsort(every[0], kind="stable")] for each in every)
+    no_thread = np.full(len(row), thread, np.int32)
     events = MemoryEvents(
-        time_ns=time[order],
-        bytes=change[order],
-        address=address[order].astype(np.int64),
-        total_allocated=allocated[order],
-        total_reserved=reserved[order],
-        device_type=np.full(len(order), NPU_TYPE, np.int32),
-        device_id=number[order],
+        time_ns=time,
+        bytes=sign * np.abs(size[row]),
+        address=row + 1,
+        total_allocated=allocated,
+        total_reserved=reserved,
+        device_type=np.full(len(row), NPU_TYPE, np.int32),
+        device_id=_devices(table.texts("Device Type"))[row],
         pid=no_thread,
         tid=no_thread,
     )
     return events, ReportedMemory(
-        requested_by[order].astype(np.int32), given_by[order].astype(np.int32), pooled_ns[order]
+        np.where(sign > 0, name[row], MISSING).astype(np.int32),
+        allocator[row].astype(np.int32),
+        np.where((sign < 0) & is_pooled[row], pooled[row], MISSING),
     )
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the memory of software components.
-
-    A negative value in the file means that only the release was recorded.
-    """
-    time, has_value = table.nanoseconds("Timestamp(us)")
-    row = np.flatnonzero(has_value)
-    value = table.numbers("Total Reserved(MB)")[row]
-    none = np.full(len(row), MISSING, np.int64)
-    found = AllocatorTotals(
-        time_ns=time[row],
-        allocated=none,
-        reserved=np.where(value < 0, RELEASE_WITHOUT_ALLOCATION, _bytes(value, MIB)),
-        active=none,
-        allocator=ids_of(table.texts("Component"), interner)[row],
-        device_type=np.full(len(row), NPU_TYPE, np.int32),
-        device_id=_devices(table.texts("Device"))[row],
-    )
-    return _limited(found, log)
+    """Returns the memory of software components. Of negative values, only the release was recorded."""
+    totals = _table_totals(table, "Device", interner)
+    is_release = table.numbers("Total Reserved(MB)")[table.nanoseconds("Timestamp(us)")[1]] < 0
+    return _limited(replace(totals, reserved=np.where(is_release, RELEASE_WITHOUT_ALLOCATION, totals.reserved)), log)
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators.
-
-    If a device has totals of both allocators but no sum of the two, adds the sum.
-    """
-    found = _limited(_table_totals(table, interner), log)
+    """Returns the totals of all allocators. If a device has totals of both allocators but no sum of the two, adds the sum."""
+    found = _limited(_table_totals(table, "Device Type", interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
     for device in np.unique(found.device_id).tolist():
@@ -183,9 +141,7 @@ def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
     return AllocatorTotals(**{f: getattr(totals, f)[kept] for f in totals.__struct_fields__})
 
 
-def _summed(
-    totals: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int
-) -> AllocatorTotals:
+def _summed(totals: AllocatorTotals, ours: Bool, pytorch: int, graph: int, both: int) -> AllocatorTotals:
     row = np.flatnonzero(ours & np.isin(totals.allocator, (pytorch, graph)))
     row = row[np.argsort(totals.time_ns[row], kind="stable")]
     place = np.arange(len(row))
@@ -199,7 +155,7 @@ def _summed(
     return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
 
 
-def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+def _table_totals(table: CsvTable, device: str, interner: Interner) -> AllocatorTotals:
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     allocated, reserved, active = (
@@ -212,11 +168,11 @@ def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
         active=active,
         allocator=ids_of(table.texts("Component"), interner)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
-        device_id=_devices(table.texts("Device Type"))[row],
+        device_id=_devices(table.texts(device))[row],
     )
 
 
-def _is_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
+def _is_graph(table: CsvTable) -> Bool:
     return np.asarray(pc.fill_null(pc.starts_with(table.texts("Name"), OF_GRAPH), False))
 
 

@@ -17,10 +17,7 @@ _EMPTY: tuple[Any, ...] = ("", "-", [], {})  # values of unset options
 
 
 def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
-    """Returns the JSON object in a file.
-
-    Raises ValueError if there is none, or if the content is nested too deeply or too large.
-    """
+    """Returns the JSON object in a file. Raises ValueError if it is missing, too deep or too large."""
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
         raise ValueError("the file is too large")
     try:

@@ -6,22 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import number_groups
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import ArrowEnds, CounterEvents, DeviceArgs, Flows, OperatorArgs, PythonArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _KIND_BY_CATEGORY = {
     "cpu_op": EventKind.OPERATOR,
@@ -34,59 +30,48 @@ _KIND_BY_CATEGORY = {
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
 # arrows whose id is the start time of their task, so ids may repeat; files write them as start-end pairs
 IN_PAIRS = frozenset({_LAUNCH})
-_SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
-_SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
+SHAPES, TYPES, STACK = "Input Dims", "Input type", "Call stack"
+SEQUENCE, THREAD, CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
 _PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
 HIT_RATE = "Hit Rate(%)"  # series of a cache counter
-_BYTES = ("data size(Byte)", "size(Byte)")
-_DIRECTION = "memcpy direction"
+TASK_BYTES = "size(Byte)"
+_BYTES = ("data size(Byte)", TASK_BYTES)
+DIRECTION = "memcpy direction"
 
 
 class Timeline:
-    """Rows of a trace view. ``columns`` come from ``Collection.raw``."""
+    """Rows of a trace view or a database. The argument columns (``others``) that become sections are removed.
 
-    def __init__(self, columns: Mapping[str, Any], lanes: Lanes, interner: Interner) -> None:
-        self._columns = dict(columns)
+    ``lane`` is the Lane of each row, and ``device`` its device; -1 = host.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], lane: UInt8, device: Int32, interner: Interner) -> None:
+        self._columns = columns
         self._others: dict[str, OpenColumn] = {column.key: column for column in columns["others"]}
         self._interner = interner
         self.count = len(columns["start_ns"])
-        self.lane, self.device = lanes.of(columns["pid"], columns["tid"])
+        self.lane, self.device = lane, device
         self.on_device = (self.lane >= Lane.STREAM) & (self.lane <= Lane.ANALYSIS)
         self.kind = self._kinds()
-        self._lanes = lanes
 
-    def raw(self) -> dict[str, Any]:
-        """Returns the columns and sections of a RawTrace, except name flags.
-
-        The column ``device`` contains device numbers.
-        """
-        columns = self._columns
-        connection = self._integers(_CONNECTION, self.count)
+    def sections(self) -> dict[str, Any]:
+        """Returns the columns and sections of a RawTrace that follow from lanes and arguments."""
+        connection = self._integers(CONNECTION, self.count)
         linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
             (self.lane == Lane.CANN) | self.on_device
         )
-        arrows, flows, external = self._arrows(columns["arrows"])
-        pid, tid = self._lanes.drawn(columns["pid"], columns["tid"], self._interner.text)
-        operators, python = self._operators(), self._python()
-        device_args = self._device_args()
         return {
-            **{key: columns[key] for key in ("start_ns", "dur_ns", "name", "category", "nth", "asynchronous")},
             "kind": self.kind,
-            "pid": pid,
-            "tid": tid,
             # 0 means no connection: the host did not request this work.
             "correlation": np.where(linked & (connection > 0), connection, MISSING),
-            "external_id": external,
             "device": self.device,
-            "operators": operators,
-            "python": python,
-            "device_args": device_args,
-            "arrows": arrows,
-            "flows": flows,
+            "operators": self._operators(),
+            "python": self._python(),
+            "device_args": self._device_args(),
             "others": tuple(self._others.values()),
         }
 
-    def _kinds(self) -> npt.NDArray[np.uint8]:
+    def _kinds(self) -> UInt8:
         columns, texts = self._columns, self._interner.texts
         kind = self._columns["kind"].copy()
         plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
@@ -106,7 +91,7 @@ class Timeline:
         )
         return np.where(plain, made, kind).astype(np.uint8)
 
-    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
+    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> UInt8:
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
             table[each] = int(convert(self._interner.texts[each]))
@@ -125,11 +110,8 @@ class Timeline:
             ]
         return found
 
-    def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
-        """Returns the arrows to display, the arrows from forward to backward operators, and external ids.
-
-        A device task and the operator that launched it have the same external id; -1 = none.
-        """
+    def arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
+        """Returns the other arrows, those from forward to backward operators, and external ids."""
         name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
         host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
         external = np.full(self.count, MISSING, np.int64)
@@ -142,14 +124,8 @@ class Timeline:
             external[target[both]] = source[both] + 1
         flows = Flows(**{key: getattr(ends, key)[name == 2] for key in Flows.__struct_fields__})
         is_chosen = (name == 0) & ~host_to_device
-        return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
-
-    def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
-        """Moves the ends of arrows to the process and thread that display their rows."""
-        text = self._interner.text
-        start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
-        end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
-        return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
+        columns = {key: column[is_chosen] if len(column) else column for key, column in asdict(ends).items()}
+        return replace(ends, **columns), flows, external
 
     def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
         """Returns the rows that start on these threads at exactly these times."""
@@ -168,10 +144,10 @@ class Timeline:
 
     def _operators(self) -> OperatorArgs:
         stated: dict[str, Any] = {
-            "shapes": self._texts(_SHAPES, as_shapes), "types": self._texts(_TYPES, as_types),
-            "stack": self._texts(_STACK, as_stack),
+            "shapes": self._texts(SHAPES, as_shapes), "types": self._texts(TYPES, as_types),
+            "stack": self._texts(STACK, as_stack),
         }  # fmt: skip
-        numbers: dict[str, Any] = {"sequence": self._numbers(_SEQUENCE), "forward_thread": self._numbers(_THREAD)}
+        numbers: dict[str, Any] = {"sequence": self._numbers(SEQUENCE), "forward_thread": self._numbers(THREAD)}
         filled = [column != MISSING for column in (*stated.values(), *numbers.values())]
         row = np.flatnonzero(np.logical_or.reduce(filled)).astype(np.int32)
         none = np.full(len(row), MISSING, np.int32)
@@ -189,7 +165,7 @@ class Timeline:
         size = np.full(self.count, MISSING, np.int64)
         for key in _BYTES:
             size = np.maximum(size, self._numbers(key))
-        direction = self._texts(_DIRECTION, str)
+        direction = self._texts(DIRECTION, str)
         stream = np.where(self.lane == Lane.STREAM, self._columns["tid"], MISSING)[row]
         return device_args(row, stream.astype(np.int32), size[row], direction[row])
 
@@ -211,6 +187,24 @@ class Timeline:
         return found
 
 
+def view_columns(columns: Mapping[str, Any], lanes: Lanes, interner: Interner) -> dict[str, Any]:
+    """Returns the columns and sections of a trace view. ``columns`` come from ``Collection.raw``."""
+    timeline = Timeline(columns, *lanes.of(columns["pid"], columns["tid"]), interner)
+    arrows, flows, external = timeline.arrows(columns["arrows"])
+    pid, tid = lanes.drawn(columns["pid"], columns["tid"], interner.text)
+    start_pid, start_tid = lanes.drawn(arrows.start_pid, arrows.start_tid, interner.text)
+    end_pid, end_tid = lanes.drawn(arrows.end_pid, arrows.end_tid, interner.text)
+    return {
+        **{key: columns[key] for key in ("start_ns", "dur_ns", "name", "category", "nth", "asynchronous")},
+        **timeline.sections(),
+        "pid": pid,
+        "tid": tid,
+        "external_id": external,
+        "arrows": replace(arrows, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid),
+        "flows": flows,
+    }
+
+
 def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
     """Converts hit rates from fractions of 1 to percent, the unit in their names."""
     known = np.unique(counters.series)
@@ -226,8 +220,3 @@ def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> Dev
     word, number = np.full(len(row), MISSING, np.int32), np.full(len(row), MISSING, np.int64)
     nothing = np.full(len(row), np.nan)
     return DeviceArgs(row, stream, word, word, number, number, nothing, nothing, size, direction)
-
-
-def _chosen_arrows(ends: ArrowEnds, is_chosen: Bool) -> ArrowEnds:
-    columns = {key: column[is_chosen] if len(column) else column for key, column in asdict(ends).items()}
-    return replace(ends, **columns)

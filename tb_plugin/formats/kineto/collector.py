@@ -8,31 +8,35 @@ from operator import not_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Values
-from tb_plugin.formats._chrome.event_times import Times
-from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent
+from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent, Times
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.other_events import Counters, Marks, Names
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.kineto.decoding import Decoding
-from tb_plugin.formats.kineto.events import NO_ARGS, CounterArgs, Event, detach, merge_arguments
+from tb_plugin.formats.kineto.events import (
+    INSTANT_CATEGORY,
+    MEMORY_NAME,
+    NO_ARGS,
+    VALUELESS,
+    CounterArgs,
+    Event,
+    detach,
+    is_instant,
+    merge_arguments,
+)
 from tb_plugin.formats.kineto.other_events import Arrows, Memory
 from tb_plugin.formats.kineto.rows import RowColumns
 from tb_plugin.formats.kineto.torch_2_14 import FIRST_DEPENDENCY
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import OUT_OF_MEMORY, EventKind
 from tb_plugin.model.trace.table import Window
 
 if TYPE_CHECKING:
     from tb_plugin.formats._chrome.window_cut import Cut
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
-MEMORY_NAME = "[memory]"
-VALUELESS = "hardware_counters"  # PyTorch's Python exporter writes these counters without values
-INSTANT_CATEGORY = "cpu_instant_event"
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
 _LAUNCH_CATEGORY = "ac2g"
@@ -52,7 +56,7 @@ class Collector:
         self.event_count = 0
         self.cut: Cut | None = None
         if window is not None:
-            from tb_plugin.formats.kineto.window_cut import cut_of
+            from tb_plugin.formats.kineto.windows import cut_of
 
             self.cut = cut_of(window)
         self._log = log
@@ -169,11 +173,6 @@ class Collector:
     def _last_ns(self) -> int:
         last = self.rows.last_ns()
         return last if self.cut is None else max(last, self.cut.trace_end_ns)
-
-
-def is_instant(event: Event) -> bool:
-    """Returns True for instants and counters with phase X, which Python's exporter and old Kineto releases write."""
-    return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
 
 
 def _series(event: Event) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.devices import unit_of_counter
 from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.lib.arrays import Bool
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries
 
@@ -38,7 +38,7 @@ def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEven
     return counters, known
 
 
-def _numbered_series(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
+def _numbered_series(counters: CounterEvents, chosen: Bool, interner: Interner) -> CounterEvents:
     """Adds numbers to the names of series that have several values at the same time. Some metrics are aggregated in
     two ways.
 

@@ -8,6 +8,11 @@ from typing import Any
 import msgspec
 
 from tb_plugin.formats._chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, decoded_object
+from tb_plugin.model.trace.schema import OUT_OF_MEMORY
+
+MEMORY_NAME = "[memory]"
+VALUELESS = "hardware_counters"  # PyTorch's Python exporter writes these counters without values
+INSTANT_CATEGORY = "cpu_instant_event"
 
 
 class Args(msgspec.Struct, gc=False):
@@ -156,3 +161,8 @@ def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
         fields = ((name, getattr(args, name)) for name in args.__struct_fields__)
         combined |= {name: value for name, value in fields if value is not getattr(absent, name)}
     return larger(**combined)
+
+
+def is_instant(event: Event) -> bool:
+    """Returns True for instants and counters with phase X, which Python's exporter and old Kineto releases write."""
+    return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)

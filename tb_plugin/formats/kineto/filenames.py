@@ -56,10 +56,7 @@ _EXPORT_NAMES = (
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns one candidate per JSON file.
-
-    A candidate is certain if its file name has the form that a known tool uses.
-    """
+    """Returns one candidate per JSON file. A candidate is certain if its file name has the form that a known tool uses."""
     paths = {file.path for file in listing}
     found = (candidate_of(file.path, paths) for file in listing)
     return [candidate for candidate in found if candidate is not None]
@@ -88,9 +85,7 @@ def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
 
 
 def process_in(path: str) -> str:
-    """Returns host and process (``host_4711``) from a default name of tensorboard_trace_handler, or "" for other
-    names.
-    """
+    """Returns host and process (``host_4711``) from a default name of tensorboard_trace_handler, or "" for other names."""
     candidate = candidate_of(path)
     is_process = candidate is not None and candidate.certain and _PROCESS.match(candidate.worker)
     return candidate.worker if candidate is not None and is_process else ""

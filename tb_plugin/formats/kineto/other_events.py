@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats.kineto.events import NO_ARGS, Event
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.table import Flows, MemoryEvents
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Memory:

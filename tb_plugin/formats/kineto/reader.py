@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict
 
 from tb_plugin.devices import describe_all
@@ -32,6 +31,7 @@ from tb_plugin.formats.kineto.torch_2_14 import (
     dependencies,
     intern_regions,
 )
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.strings import StringTable
@@ -61,7 +61,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        from tb_plugin.formats.kineto.survey import KinetoSurvey
+        from tb_plugin.formats.kineto.windows import KinetoSurvey
 
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with single_pass(source, options, surveying, Decoding(), progress):
@@ -93,21 +93,21 @@ class Reading:
         except NeedsDigits:
             self.take(self.decoding(text, True), True, 0)
 
-    def text_ids(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+    def text_ids(self, texts: Sequence[str]) -> Int32:
         """Returns string ids of texts, for ``take_columns``."""
         return self._collector.interner.names.of(texts)
 
     def take_columns(
         self,
-        start_ns: npt.NDArray[np.int64],
-        ids: Sequence[npt.NDArray[np.int32]],
-        args: Mapping[str, tuple[npt.NDArray[np.int64], Values]],
+        start_ns: Int64,
+        ids: Sequence[Int32],
+        args: Mapping[str, tuple[Int64, Values]],
     ) -> int:
         """Adds host ranges from arrays; see ``RowColumns.add_columns``. Returns the index of the first row."""
         self._has_phases = True
         return self._collector.add_columns(start_ns, ids, args)
 
-    def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
+    def set_durations(self, first: int, dur_ns: Int64) -> None:
         """Sets the durations of consecutive rows that ``take_columns`` added."""
         self._collector.rows.set_durations(first, dur_ns)
 

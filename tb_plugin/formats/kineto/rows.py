@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.devices import (
     LANES_BY_STREAM,
@@ -24,18 +23,16 @@ from tb_plugin.formats.classify import rows_matching_name
 from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN_FIELDS, Learned, argument_values
 from tb_plugin.formats.kineto.events import NO_ARGS, Args
 from tb_plugin.formats.kineto.sections import Sections, python_values, spread_column
+from tb_plugin.lib.arrays import Bool, Int16, Int32, Int64, UInt8
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _KINDS = len(EventKind)
 _NOT_LOOKED_UP = 255
 
 
-def _flags(*kinds: EventKind) -> npt.NDArray[np.bool_]:
+def _flags(*kinds: EventKind) -> Bool:
     flags = np.zeros(_KINDS, np.bool_)
     flags[list(kinds)] = True
     return flags
@@ -89,14 +86,14 @@ class Core(msgspec.Struct, frozen=True, eq=False):
 
     start_ns: Int64
     dur_ns: Int64
-    name: npt.NDArray[np.int32]
-    category: npt.NDArray[np.int32]
-    kind: npt.NDArray[np.uint8]
-    pid: npt.NDArray[np.int32]
-    tid: npt.NDArray[np.int32]
+    name: Int32
+    category: Int32
+    kind: UInt8
+    pid: Int32
+    tid: Int32
     correlation: Int64
     external_id: Int64
-    device: npt.NDArray[np.int16]
+    device: Int16
 
 
 class RowColumns:
@@ -107,7 +104,7 @@ class RowColumns:
         self.sections = Sections(interner)
         self.device_ids: dict[str, int] = {}  # device text -> index
         self.others = Others(interner)
-        self._kinds_with: dict[str, npt.NDArray[np.bool_]] = {}  # argument without a field -> kinds that have it
+        self._kinds_with: dict[str, Bool] = {}  # argument without a field -> kinds that have it
         self.by_kind: Int64 = np.zeros(_KINDS, np.int64)  # rows per EventKind
         self.unknown: dict[str, int] = {}  # unknown category -> number of its events
         self.legacy_device_rows = 0
@@ -210,7 +207,7 @@ class RowColumns:
             core.kind[modules] = EventKind.MODULE
         return core
 
-    def _kind_column(self, categories: Int32) -> npt.NDArray[np.uint8]:
+    def _kind_column(self, categories: Int32) -> UInt8:
         missing = int(categories.max()) + 1 - len(self._kinds)
         if missing > 0:
             self._kinds = np.append(self._kinds, np.full(missing, _NOT_LOOKED_UP, np.uint8))
@@ -224,9 +221,7 @@ class RowColumns:
             kinds = self._kinds[categories]
         return kinds
 
-    def _refine(
-        self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
-    ) -> None:
+    def _refine(self, events: Sequence[ChromeEvent], categories: Int32, kinds: UInt8, tids: list[Any]) -> None:
         """Corrects kinds, bytes and lanes of events from vendors that use one category for all device work."""
         for position in np.flatnonzero(self._is_ambiguous[categories]).tolist():
             event = events[position]
@@ -239,7 +234,7 @@ class RowColumns:
             if args.stream is not None and (event.cat or "").lower() in LANES_BY_STREAM:
                 tids[position] = args.stream
 
-    def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
+    def _count_unknown(self, events: Sequence[ChromeEvent], kinds: UInt8) -> None:
         """Counts events of unknown kind. In ``EventList`` exports, events have no category and become operators."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
             event = events[position]
@@ -251,7 +246,7 @@ class RowColumns:
                 category = as_text(event.cat or "")
                 self.unknown[category] = self.unknown.get(category, 0) + 1
 
-    def _device_column(self, kinds: npt.NDArray[np.uint8], pids: Sequence[Any], args: Sequence[Any]) -> Any:
+    def _device_column(self, kinds: UInt8, pids: Sequence[Any], args: Sequence[Any]) -> Any:
         column = np.full(len(kinds), -1, np.int16)
         on_device = _ON_DEVICE[kinds]
         if on_device.any():
@@ -266,7 +261,7 @@ class RowColumns:
             return -1
         return self.device_ids.setdefault(text, len(self.device_ids))
 
-    def _add_sections(self, kinds: npt.NDArray[np.uint8], args: list[Any], used: Collection[str]) -> None:
+    def _add_sections(self, kinds: UInt8, args: list[Any], used: Collection[str]) -> None:
         sections = self.sections
         rows, chosen = self._chosen(_WITH_OPERATOR_ARGS, kinds, args)
         if chosen:
@@ -287,7 +282,7 @@ class RowColumns:
 
     def _add_others(
         self,
-        kinds: npt.NDArray[np.uint8],
+        kinds: UInt8,
         args: list[Any],
         new_arguments: Sequence[tuple[Learned, int]],
         used: Collection[str],
@@ -341,9 +336,7 @@ class RowColumns:
                 has = [value is not absent and value != absent for value in column]
                 self.others.add(key, rows[has], list(compress(column, has)))
 
-    def _chosen(
-        self, flags: npt.NDArray[np.bool_], kinds: npt.NDArray[np.uint8], args: list[Any]
-    ) -> tuple[Int64, list[Any]]:
+    def _chosen(self, flags: Bool, kinds: UInt8, args: list[Any]) -> tuple[Int64, list[Any]]:
         flagged = flags[kinds]
         rows = np.flatnonzero(flagged)
         chosen = args if len(rows) == len(args) else list(compress(args, flagged.tolist()))

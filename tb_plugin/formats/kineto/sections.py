@@ -17,10 +17,10 @@ from tb_plugin.formats._chrome.columns import Section, Values, float64s, int64s
 from tb_plugin.formats._chrome.events import ABSENT
 from tb_plugin.formats._chrome.interning import Ids, Interner
 from tb_plugin.formats.kineto.events import Args
+from tb_plugin.lib.arrays import Int64, UInt8
 from tb_plugin.model.trace.schema import EventKind
 
 Columns = dict[str, npt.NDArray[Any]]
-Int64 = npt.NDArray[np.int64]
 
 _OPERATORS = (EventKind.OPERATOR, EventKind.ANNOTATION)
 _PYTHON = (EventKind.PYTHON,)
@@ -81,7 +81,7 @@ class Sections:
             _integers(columns, "forward_thread", [a.forward_thread for a in args])
         self.operators.add(rows, columns)
 
-    def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
+    def add_columns(self, kinds: UInt8, first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
         """Adds arguments of rows, starting at row ``first``. Python calls with a module id become MODULE events."""
         for section, of_kinds, named in (
             (self.operators, _OPERATORS, self._operator_columns),

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict, replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.kineto.rows import Core
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import REGIONS, OpenColumn
 from tb_plugin.model.trace.graph_regions import listed_regions
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.model.trace.table import ArrowEnds, DeviceArgs, Flows
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 HARDWARE_STREAM = "original_stream"  # in CUDA graphs, where ``stream`` is the lane
 COPY_KIND, SOURCE_KIND, TARGET_KIND = (

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.events import NOT_DECODED
@@ -23,10 +22,8 @@ from tb_plugin.formats.perfetto.packets import Packets
 from tb_plugin.formats.perfetto.schema import BEGIN, END
 from tb_plugin.formats.perfetto.torch import TorchText
 from tb_plugin.formats.perfetto.wire import PADDING, Fields, Malformed, content_start, fields
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.table import RawTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # categories of host ranges
 _HOST_CATEGORIES = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"})
@@ -131,7 +128,7 @@ class TorchColumns:
     def _others(self, batch: list[Any]) -> None:
         self._hand_over([text for text in self._text.events(batch) if text])
 
-    def _events(self, text: bytes, data: npt.NDArray[np.uint8], begin: Int64, end: Int64, times: Int64) -> None:
+    def _events(self, text: bytes, data: UInt8, begin: Int64, end: Int64, times: Int64) -> None:
         found = fields(data, begin, end)
         kind, track, name, category = (
             _column(found, number, len(begin)) for number in (_TYPE, _TRACK, _NAME, _CATEGORY)
@@ -182,7 +179,7 @@ class TorchColumns:
         first = self._reading.take_columns(times[is_plain] - self._base, [each.astype(np.int32) for each in ids], kept)
         self._rows.append((first, ordinal[is_plain]))
 
-    def _count_runs(self, is_begin: npt.NDArray[np.bool_]) -> None:
+    def _count_runs(self, is_begin: Bool) -> None:
         """Counts begin and end events.
 
         Raises Malformed if a range starts before all ranges of the previous sequence have ended.
@@ -197,7 +194,7 @@ class TorchColumns:
                 self._ended += last - first
             self._is_ending = not is_begin[first]
 
-    def _args(self, text: bytes, data: npt.NDArray[np.uint8], annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
+    def _args(self, text: bytes, data: UInt8, annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
         """Returns event indices and values by annotation name."""
         if not len(annotations.message):
             return {}
@@ -286,7 +283,7 @@ def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
     return made
 
 
-def _alike(data: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> list[Int64]:
+def _alike(data: UInt8, begin: Int64, end: Int64) -> list[Int64]:
     """Groups equal texts, and returns the indices of each group in ascending order.
 
     Raises Malformed if a text is too long for a name.

@@ -38,10 +38,7 @@ class Unshown:
         self._kinds: Counter[str] = Counter()
 
     def add(self, packet: Any) -> None:
-        """Counts a packet under the name of its first unread field.
-
-        Packets that only describe the recording are ignored.
-        """
+        """Counts a packet under the name of its first unread field. Packets that only describe the recording are ignored."""
         fields = {field.field_number for field in UnknownFieldSet(packet)} - _COMMON_FIELDS
         shown = [field for field in sorted(fields) if field not in _RECORDING_FIELDS]
         if shown:

@@ -57,10 +57,7 @@ class Translated:
         return self._text.root()
 
     def take_columns(self, reading: Reading) -> None:
-        """Passes a PyTorch trace to ``reading`` as columns.
-
-        Raises Malformed if the trace does not have PyTorch's layout.
-        """
+        """Passes a PyTorch trace to ``reading`` as columns. Raises Malformed if the trace does not have PyTorch's layout."""
         with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
             columns = TorchColumns(self.metadata[BASE], reading, self.log)
             for text, ends, offset in packets.texts():

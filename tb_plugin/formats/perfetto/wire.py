@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import astuple
 
-Int64 = npt.NDArray[np.int64]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.arrays import Int64, UInt8
 
 PADDING = bytes(16)  # must follow the messages, because a truncated field is read beyond its end before it is refused
 _MAX_VARINT_BYTES = 10  # maximum bytes of a number
@@ -72,10 +69,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
 
 
 def content_start(data: UInt8, at: Int64) -> Int64:
-    """Returns the offset at which the content of each byte field starts.
-
-    ``at`` contains the offsets of the one-byte tags.
-    """
+    """Returns the offset at which the content of each byte field starts. ``at`` contains the offsets of the one-byte tags."""
     return _varints(data, at + 1)[1]
 
 

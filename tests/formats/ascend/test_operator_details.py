@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.formats.ascend.csv_table import read_table
-from tb_plugin.formats.ascend.operators import operators_of
+from tb_plugin.formats.ascend.vendor_tables import operator_calls
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.reported_operators import reported_operators
 from tb_plugin.views.operators.view import Operators
@@ -85,6 +85,6 @@ def test_sums_are_those_of_the_rows(calls: list[tuple[str, int, int]]) -> None:
     log = IssueLog()
     table = read_table([f"{HEAD}\n{lines}".encode()], log)
     assert table is not None
-    stated = reported_operators([operators_of("operator_details.csv", table)])
+    stated = reported_operators([operator_calls("operator_details.csv", table)])
     assert stated is not None and stated["host_self_ns"].to_pylist() == [own for _, own, _ in calls]
     assert stated["device_total_ns"].to_pylist() == [dev for _, _, dev in calls] and not log.issues()

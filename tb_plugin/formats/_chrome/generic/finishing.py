@@ -1,8 +1,8 @@
-"""Conversion of collected events to rows: matched starts and ends, operations, arrows."""
+"""Conversion of collected events to rows, with operations, arrows and call stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,19 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.arrows import Arrows
-from tb_plugin.formats._chrome.generic.call_stacks import CallStacks
-from tb_plugin.formats._chrome.generic.events import Role, Scope
-from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.formats._chrome.columns import Column
+from tb_plugin.formats._chrome.generic.events import Event, Role, Scope
+from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.pairing import matched_ends, unfinished_durations
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import number_groups, side_by_side
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import AsyncRows, OperatorArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 MOST_TRACKS = 500  # maximum number of separate tracks; the rarest operations share one track per process
 _OTHER_OPERATIONS = "Other operations"
@@ -103,7 +100,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         if unmatched:
             self.log.add("unmatched_end", "dropped", count=unmatched)
 
-    def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
+    def _pairs(self, role: UInt8, thread: Int64, key: Int64) -> tuple[Int64, Int64]:
         found = [
             self._nested(np.flatnonzero((role == begin) | (role == end)), owner, role == begin)
             for begin, end, owner in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
@@ -128,9 +125,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return some[begins], some[ends]
 
     def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Assigns a track to each row that belongs to an operation: the process and name of the operation's first
-        row.
-        """
+        """Assigns a track to each row that belongs to an operation: the process and name of the operation's first row."""
         of_key = np.flatnonzero(key != MISSING)
         operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
@@ -152,10 +147,8 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         number = np.concatenate((operation, len(first) + np.arange(len(marked))))
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
-    def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns two columns from the thread clock: the CPU time of a range, and the start of a range on that
-        clock.
-        """
+    def _clocks(self, role: UInt8, begins: Int64, ends: Int64) -> list[OpenColumn]:
+        """Returns two columns from the thread clock: the CPU time of a range, and the start of a range on that clock."""
         time_row, time = self.sparse["thread_time"]
         of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
@@ -225,3 +218,65 @@ def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
     last[:-1] = row[order][1:] != row[order][:-1]
     order = order[last]
     return OpenColumn(column.key, row[order], column.value[order], column.is_text, column.title, column.unit)
+
+
+_MAX_FRAMES = 1000  # maximum number of frames loaded per stack, innermost first
+
+
+class CallStacks:
+    """Collects call stacks by event index.
+
+    Frames are looked up after the read, because ``stackFrames`` may follow the events.
+    """
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+        self._event = Column(np.int32)
+        self._stack: list[Any] = []
+
+    def add(self, numbers: Sequence[int], stacks: Sequence[Any]) -> None:
+        """Appends the stacks of events. Each stack is a frame id or a list of names."""
+        self._event.add(np.array(numbers, np.int32))
+        self._stack += stacks
+
+    def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
+        """Returns event indices, and the string ids of their stacks (-1 = unknown frame).
+
+        The text of a stack starts with the innermost frame. Frames are separated by ``;``.
+        """
+        known = frames if isinstance(frames, Mapping) else {}
+        texts: dict[str, int] = {}
+        found = []
+        for stack in self._stack:
+            key = "\n".join(map(as_text, stack)) if isinstance(stack, list) else f"id {as_text(stack)}"
+            if key not in texts:
+                names = list(reversed(stack)) if isinstance(stack, list) else _chain(known, as_text(stack))
+                text = ";".join(as_text(name).replace(";", ",") for name in names[:_MAX_FRAMES])
+                texts[key] = self._interner.text(text) if text else MISSING
+            found.append(texts[key])
+        return self._event.take(), found
+
+
+def stack_of(event: Event) -> Any:
+    return event.sf if event.sf is not None else event.stack if isinstance(event.stack, list) else None
+
+
+def end_stack_of(event: Event) -> Any:
+    """Returns the call stack recorded at the end of a range, or None."""
+    return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
+
+
+def _chain(frames: Mapping[str, Any], leaf: str) -> list[Any]:
+    """Returns the names of a frame and its callers, innermost first. Stops at a cycle."""
+    names: list[Any] = []
+    visited: set[str] = set()
+    at: str | None = leaf
+    while at is not None and at not in visited and len(names) < _MAX_FRAMES:
+        visited.add(at)
+        frame = frames.get(at)
+        if not isinstance(frame, Mapping):
+            break
+        names.append(frame.get("name", ""))
+        parent = frame.get("parent")
+        at = None if parent is None else as_text(parent)
+    return names

@@ -9,25 +9,20 @@ from itertools import compress
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.arrows import Arrows, Keys, scoped_key
 from tb_plugin.formats._chrome.columns import Column
-from tb_plugin.formats._chrome.event_times import Times
-from tb_plugin.formats._chrome.events import COUNTER
+from tb_plugin.formats._chrome.events import COUNTER, Times
 from tb_plugin.formats._chrome.extra_args import Others
-from tb_plugin.formats._chrome.generic.call_stacks import CallStacks, end_stack_of, stack_of
 from tb_plugin.formats._chrome.generic.events import FAMILIES, ROLES, SKIPPED_PHASES, Event, Role, Scope
-from tb_plugin.formats._chrome.generic.finishing import Collection
+from tb_plugin.formats._chrome.generic.finishing import CallStacks, Collection, end_stack_of, stack_of
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
 from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (function entry and exit)
 # Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C
@@ -241,10 +236,7 @@ def _operation(event: Event) -> tuple[Any, ...]:
 
 
 def _present(values: Sequence[Any]) -> list[int]:
-    """Returns the indices of values that are not None.
-
-    First checks for an empty column, because most columns are empty.
-    """
+    """Returns the indices of values that are not None. First checks for an empty column, because most columns are empty."""
     if values.count(None) == len(values):
         return []
     return list(compress(range(len(values)), [value is not None for value in values]))

@@ -29,7 +29,7 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns the base name of a known analysis file, or "" for other files."""
+    """Returns the kind of a file: a constant above, "db", "info", the name of a write-ahead log, or ""."""
     last = PurePosixPath(name).name
     return last if last in FILENAMES else ""
 

@@ -1,41 +1,37 @@
-"""Reader for job analyses: a folder of files.
-
-Each file may be missing, truncated or unreadable.
-"""
+"""Reader for job analyses, of which each file may be missing."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.ascend import CLUSTER
 from tb_plugin.formats.ascend.cluster import filenames as files
-from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
-from tb_plugin.formats.ascend.cluster.rows import Rows
-from tb_plugin.formats.ascend.cluster.tables import tables_into
-from tb_plugin.formats.ascend.cluster.texts import (
-    NEEDED,
-    communication_into,
-    group_into,
-    groups_into,
-    matrix_into,
-    ranks_text,
-    steps_into,
+from tb_plugin.formats.ascend.cluster.documents import (
+    call_entries,
+    groups_in,
+    groups_of,
+    link_entries,
+    ranks_of_groups,
+    with_names,
 )
-from tb_plugin.formats.ascend.csv_table import read_table
+from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
+from tb_plugin.formats.ascend.communication.calls import calls_in, calls_stored
+from tb_plugin.formats.ascend.communication.document import document_in
+from tb_plugin.formats.ascend.communication.links import link_table, links_in, links_stored
+from tb_plugin.formats.ascend.communication.schema import stored_tables
+from tb_plugin.formats.ascend.communication.steps import job_step_times
+from tb_plugin.formats.ascend.database.cells import Form
+from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import to_storable
 from tb_plugin.model.cluster import Cluster
-from tb_plugin.model.trace.job_tables import GROUPS
+from tb_plugin.model.trace.job_tables import GROUPS, LINKS, SCHEMAS, STEP_TIMES
 from tb_plugin.model.trace.report import ReadReport
 
 PER_BYTE = 14  # peak memory per byte of text or of a database (measured at 25 MB: 6 for calls, 11 for links)
@@ -45,147 +41,84 @@ _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "d
 
 
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
-    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of
-    a job.
-    """
+    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``), which covers all ranks of a job."""
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
         """Reads the analysis. Raises UnreadableTrace if no file is readable, and any error that ``progress`` raises."""
-        return _Reading(source, progress).read()
-
-
-class _Reading:
-    def __init__(self, source: Source, progress: Progress) -> None:
         names = {kind: name for name in source.names() if (kind := kind_of(name))}
-        self._opened = OpenedFiles(source, names, progress)
-        self._progress = progress
-
-    def read(self) -> Cluster:
-        texts = Rows(IssueLog())
-        self._steps(texts)
-        for kind, into in ((files.GROUPS, groups_into), (files.MATRIX, matrix_into)):
-            if (found := self._document(kind, texts)) is not None:
-                into(found, texts)
-                self._opened.tell(kind, texts.log)
-        if (found := self._document(files.COMMUNICATION, texts)) is not None:
-            _more_groups(communication_into(found, texts), texts)
-            self._opened.tell(files.COMMUNICATION, texts.log)
-        tables = texts.tables()
-        stored, about = self._database()
-        tables = {**stored, **tables}
-        if not self._opened.is_any_read:
+        opened = OpenedFiles(source, names, progress)
+        made: dict[str, pa.Table] = {}
+        about: dict[str, str] = {}
+        if (stored := opened.database(files.DATABASE, _stored)) is not None:
+            made, about = stored
+        made |= {name: table for name, table in _texts(opened).items() if table.num_rows}
+        made = {name: table for name, table in made.items() if table.num_rows}
+        opened.tell_logs()
+        if not opened.is_any_read:
             raise UnreadableTrace("None of the analysis files could be read.", do=_AGAIN)
-        rows = sum(table.num_rows for table in tables.values())
-        dropped = sum(issue.count for issue in self._opened.issues if issue.outcome == "dropped")
-        self._progress(ReadState(1.0, rows, {"other": rows}))
+        rows = sum(table.num_rows for table in made.values())
+        dropped = sum(issue.count for issue in opened.issues if issue.outcome == "dropped")
+        progress(ReadState(1.0, rows, {"other": rows}))
         report = ReadReport(
             READER_ID,
-            self._opened.file_bytes,
-            self._opened.text_bytes,
+            opened.file_bytes,
+            opened.text_bytes,
             events_in_file=rows + dropped,
             events_loaded=rows,
             events_dropped=dropped,
-            complete=not any(issue.code in _INCOMPLETE_CODES for issue in self._opened.issues),
-            issues=tuple(self._opened.issues),
+            complete=not any(issue.code in _INCOMPLETE_CODES for issue in opened.issues),
+            issues=tuple(opened.issues),
             records="rows",
         )
-        return Cluster(tables, about, report)
-
-    def _steps(self, rows: Rows) -> None:
-        content = self._opened.content(files.STEPS, log=rows.log)
-        if content is None:
-            return
-        table = read_table((content,), rows.log)
-        lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
-        if table is None or lacking:
-            text = f"the file is not shown, because it has no column {' and no column '.join(lacking)}"
-            self._note(files.STEPS, "missing_columns", text)
-        else:
-            self._opened.is_any_read = True
-            steps_into(table, rows)
-        self._opened.tell(files.STEPS, rows.log)
-
-    def _document(self, kind: str, rows: Rows) -> dict[str, Any] | None:
-        content = self._opened.content(kind, log=rows.log)
-        if content is None:
-            return None
-        found = _document(content, rows.log)
-        if found is None:
-            self._note(kind, "file_lost", f"the file contains no JSON object or is damaged. {_AGAIN}")
-            self._opened.tell(kind, rows.log)
-            return None
-        self._opened.is_any_read = True
-        return found
-
-    def _database(self) -> tuple[dict[str, pa.Table], dict[str, str]]:
-        rows = Rows(IssueLog())
-        about = self._opened.database(files.DATABASE, lambda database: tables_into(database, rows), rows.log)
-        return rows.tables(), about or {}
-
-    def _note(self, kind: str, code: str, text: str) -> None:
-        self._opened.note(self._opened.names[kind], code, text)
+        return Cluster(made, about, report)
 
 
-def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Adds names to the groups that have only ranks so far. Also adds groups that occur only in the file of calls."""
-    known = {row["group"] for row in rows.rows(GROUPS)}
-    unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.rows(GROUPS):
-        if row["group"] is None and row["kind"] == "collective":
-            unnamed[row["ranks"]].append(row)
-    for group, ranks in groups.items():
-        if group in known or not ranks:
-            continue
-        if found := unnamed.get(ranks_text(ranks)):
-            found.pop(0)["group"] = group
-        else:
-            group_into(rows, ranks, None, group)
+def _texts(opened: OpenedFiles) -> dict[str, pa.Table]:
+    made: dict[str, pa.Table] = {}
+    logs = {kind: IssueLog() for kind in (files.STEPS, files.GROUPS, files.MATRIX, files.COMMUNICATION)}
+    if (table := opened.table(files.STEPS)) is not None:
+        made[STEP_TIMES] = job_step_times(table, logs[files.STEPS])
+    groups = []
+    if (document := _document(opened, files.GROUPS, logs)) is not None:
+        groups = groups_in(document, logs[files.GROUPS])
+    if (document := _document(opened, files.MATRIX, logs)) is not None:
+        log = logs[files.MATRIX]
+        made[LINKS] = link_table(links_in(link_entries(document, log), log), None, log)
+    if (document := _document(opened, files.COMMUNICATION, logs)) is not None:
+        log = logs[files.COMMUNICATION]
+        made |= calls_in(call_entries(document, log), log)
+        groups = with_names(groups, ranks_of_groups(document))
+    made[GROUPS] = pa.Table.from_pylist(groups, pa.schema(SCHEMAS[GROUPS]))
+    for kind, log in logs.items():
+        opened.add_log(kind, log)
+    return made
 
 
-MOST_DEPTH = 64
-_DECODER = msgspec.json.Decoder(float_hook=str)
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]|N/A|NaN|-?Infinity', re.DOTALL)
-_CLOSER = {b"{": b"}", b"[": b"]"}
+def _document(opened: OpenedFiles, kind: str, logs: Mapping[str, IssueLog]) -> dict[str, Any] | None:
+    content = opened.content(kind, log=logs[kind])
+    found = None if content is None else document_in(content, logs[kind])
+    opened.is_any_read = opened.is_any_read or found is not None
+    return found
 
 
-def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the JSON object in a file, or None. Numbers with a decimal point become texts, to preserve all digits."""
-    for text in (content, None):
-        try:
-            found = _DECODER.decode(_repaired(content, log) if text is None else text)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            continue
-        return to_storable(found, content, log) if isinstance(found, dict) else None
-    return None
+def _stored(database: Database) -> tuple[dict[str, pa.Table], dict[str, str]]:
+    """Returns the tables of a database, and the metadata of its job."""
+    tables, log = stored_tables(database) or {}, database.log
+    made = calls_stored(tables, None, log)
+    if STEP_TIMES in tables:
+        made[STEP_TIMES] = job_step_times(tables[STEP_TIMES], log)
+    if LINKS in tables:
+        made[LINKS] = link_table(links_stored(tables[LINKS], None, log), None, log)
+    groups = _text_rows(database, "CommunicationGroupMapping", "type", "rank_set", "group_name", "group_id", "pg_name")
+    made[GROUPS] = pa.Table.from_pylist(groups_of(groups), pa.schema(SCHEMAS[GROUPS]))
+    about = _text_rows(database, "ClusterBaseInfo", "key", "value")
+    return made, {row["key"]: row["value"] for row in about if row.get("key") and row.get("value")}
 
 
-def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """Replaces words that are not valid JSON by null, and closes the text after the last complete member."""
-    parts: list[bytes] = []
-    open_: list[bytes] = []
-    copied, whole, closers = 0, 0, b""
-    words = 0
-    for match in _TOKEN.finditer(content):
-        token = match[0]
-        if token in _CLOSER:
-            open_.append(_CLOSER[token])
-            if len(open_) > MOST_DEPTH:
-                return b""
-        elif token in (b"}", b"]"):
-            if not open_ or open_.pop() != token:
-                break
-            parts.append(content[copied : match.end()])
-            copied = match.end()
-            whole, closers = len(parts), b"".join(reversed(open_))
-        elif not token.startswith(b'"'):
-            parts += [content[copied : match.start()], b"null"]
-            copied = match.end()
-            words += 1
-    if words:
-        log.add("bare_word", "repaired", count=words)
-    if closers:
-        log.note("truncated_tail", "the file is truncated; only its complete entries are shown")
-    return b"".join(parts[:whole]) + closers
+def _text_rows(database: Database, table: str, *columns: str) -> list[dict[str, Any]]:
+    read = database.read_as(table, dict.fromkeys(columns, Form.TEXT))
+    rows: list[dict[str, Any]] = pa.table([read.array(each, Form.TEXT) for each in columns], columns).to_pylist()
+    return rows

@@ -16,12 +16,10 @@ import pyarrow.compute as pc
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.communication.groups import Group, number_of
 from tb_plugin.formats.ascend.kernel_details import Kernels, ids_of, places_among
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import CollectiveArgs
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # operation type, and the last digits of the group's number: ``hcom_allReduce__586_0_1``
 _NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
@@ -159,10 +157,7 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Finds the values of ``rows`` in a column.
-
-    Returns the indices of the values in the column, and the indices in ``rows`` that have a value.
-    """
+    """Returns the indices of the values of ``rows`` in a column, and the indices in ``rows`` that have a value."""
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tb_plugin.model.trace.job_tables import GROUPS, job_table
 
 _PRIMES = (29, 131)
 _BITS = 32
+_RANKS = re.compile(r"[0-9]{1,9}")
 MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
@@ -30,10 +32,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def number_of(library_name: str) -> str:
-    """Returns the group number for a group name of the communication library, as used in tables.
-
-    The number consists of two polynomial hashes of 32 bits each.
-    """
+    """Returns the group number (two polynomial hashes of 32 bits) of a name of the communication library."""
     most, parts = (1 << _BITS) - 1, []
     for prime in _PRIMES:
         value = 0
@@ -63,10 +62,7 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Returns the reported groups, followed by groups that only calls or links mention.
-
-    ``own`` maps each group to the index of this rank in the group, known from the rank's link to itself.
-    """
+    """Adds groups that only calls or links mention. ``own``: index of this rank in each group."""
     all_groups = dict(groups)
     for number in dict.fromkeys(used):
         all_groups.setdefault(number, Group(number, own=own.get(number)))
@@ -87,6 +83,19 @@ def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Tab
             "ranks": [", ".join(map(str, one.ranks)) or None for one in every],
         },
     )
+
+
+def rank_in(value: Any) -> int | None:
+    """Returns a rank given as a number or text, or None if invalid."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    digits = text.lstrip("0") or "0"
+    return int(digits) if text.isascii() and text.isdecimal() and len(digits) < 10 else None
+
+
+def ranks_text(value: Any) -> str | None:
+    """Returns the distinct ranks in a list or in a text such as "(0, 1)", sorted, as "0, 1"; None if there are none."""
+    every = value if isinstance(value, list) else _RANKS.findall(value) if isinstance(value, str) else ()
+    return ", ".join(map(str, sorted({rank for each in every if (rank := rank_in(each)) is not None}))) or None
 
 
 def _is_rank(value: Any) -> bool:

@@ -12,30 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats.ascend.communication.calls import calls_in
+from tb_plugin.formats.ascend.communication.calls import calls_in, calls_stored, profile_entries
 from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed_calls
-from tb_plugin.formats.ascend.communication.from_tables import calls_table, links_table, moved_tables
 from tb_plugin.formats.ascend.communication.groups import Group, group_table, reported_groups, with_own_places
-from tb_plugin.formats.ascend.communication.links import Links, links_in
+from tb_plugin.formats.ascend.communication.links import Links, link_table, links_in, links_stored
 from tb_plugin.formats.ascend.communication.steps import step_times, steps_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.extra_columns import ReportedSteps, ReportedTable
-from tb_plugin.model.trace.job_tables import (
-    BANDS,
-    GROUPS,
-    LINKS,
-    OPERATIONS,
-    PACKETS,
-    SCHEMAS,
-    STEP_TIMES,
-    as_reported_table,
-)
+from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, as_reported_table
 from tb_plugin.model.trace.table import CollectiveArgs
-
-# names of the ``analysis.db`` tables
-TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -49,10 +36,7 @@ class Job(msgspec.Struct, frozen=True):
         return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
-        """Returns the calls as kernels of a device, or None without calls.
-
-        Used for a profile that has no other rows.
-        """
+        """Returns the calls as kernels of a device, or None without calls. Used for a profile that has no other rows."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -81,38 +65,34 @@ class Job(msgspec.Struct, frozen=True):
 def job_of(
     rank: int | None,
     parallel_groups: Any,
-    steps: CsvTable | None,
     documents: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
-    stored: Mapping[str, CsvTable],
+    tables: Mapping[str, CsvTable],
     logs: tuple[IssueLog, IssueLog, IssueLog],
 ) -> Job:
-    """Returns the job data in text files. Missing files are replaced by the database tables ``stored``.
+    """Returns the job data of one rank.
 
-    ``documents`` are the communication file and its matrix. ``logs`` are the logs of these two and of the step
-    times.
+    ``documents`` are the communication file and its matrix. ``tables`` are the step times, and tables of a database
+    that replace missing documents. ``logs`` are the logs of the documents and of the step times.
     """
     calls_log, links_log, steps_log = logs
     made: dict[str, pa.Table] = {}
-    if steps is not None and (times := step_times(steps, rank, steps_log)) is not None:
+    if (table := tables.get(STEP_TIMES)) is not None and (times := step_times(table, rank, steps_log)) is not None:
         made[STEP_TIMES] = times
     if documents[0] is not None:
-        made |= calls_in(documents[0], rank, calls_log)
+        made |= calls_in(profile_entries(documents[0], rank, calls_log), calls_log)
     else:
-        if (table := stored.get(TIMES_TABLE)) is not None:
-            made[OPERATIONS] = calls_table(table, rank, calls_log)
-        if (table := stored.get(BANDWIDTH_TABLE)) is not None:
-            made[BANDS], made[PACKETS] = moved_tables(table, rank, calls_log)
+        made |= calls_stored(tables, rank, calls_log)
     links: Links | None = None
     if documents[1] is not None:
-        links = links_in(documents[1], links_log)
-    elif (table := stored.get(MATRIX_TABLE)) is not None:
-        links = links_table(table, links_log)
-    used = [key[3] for key in links.keys if key[3]] if links else []
+        links = links_in(profile_entries(documents[1], rank, links_log), links_log)
+    elif (table := tables.get(LINKS)) is not None:
+        links = links_stored(table, rank, links_log)
+    used = [key[4] for key in links.keys if key[4]] if links else []
     if OPERATIONS in made:
         used += pc.unique(made[OPERATIONS]["group"]).drop_null().to_pylist()
     groups = with_own_places(reported_groups(parallel_groups), used, links.own_places() if links else {})
     if links is not None:
-        made[LINKS] = links.table(groups, rank, links_log)
+        made[LINKS] = link_table(links, groups, links_log)
     if groups:
         made[GROUPS] = group_table(groups, _kinds(made.get(OPERATIONS)))
     return Job({name: table for name, table in made.items() if table.num_rows}, groups)

@@ -3,52 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.formats.ascend.communication_titles import STEP_TITLES
+from tb_plugin.formats.ascend.communication.calls import step_label
+from tb_plugin.formats.ascend.communication.groups import rank_in, ranks_text
+from tb_plugin.formats.ascend.communication.schema import DEVICE, INDEX, INDEX_TITLES, KIND, STEP, STEP_TITLES
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table
-from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
 
 STEP_OF_KERNEL = "Step Id"
-_DEVICE, _STEP = "Device_id", "Step"
 
 
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
-    """Returns the step times of a table, or None if there are none. Logs unknown columns."""
+    """Returns the step times of a profile, or None if there are none. Logs unknown columns."""
     if not any(table.has(title) for title in STEP_TITLES.values()):
         log.add("missing_columns", "note", text="the file has no time column, so it is not shown")
         return None
-    unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *STEP_TITLES.values())]
+    unknown = [title for title in table.titles if title not in (DEVICE, STEP, *STEP_TITLES.values())]
     if unknown:
         log.add("unknown_column", "note", text=f"columns that are not shown: {', '.join(unknown)}")
+    columns = {"rank": pa.array([rank] * table.rows, pa.int64()), "step": table.texts(STEP)}
+    return job_table(STEP_TIMES, columns | {"device": _integers(table, DEVICE)} | _times(table))
+
+
+def job_step_times(table: CsvTable, log: IssueLog) -> pa.Table:
+    """Returns the step times in a job analysis: one row per rank or pipeline stage. Logs all other rows."""
+    kinds, indexes, steps = (table.texts(title).to_pylist() for title in (KIND, INDEX, STEP))
+    ranks = [rank_in(index) if kind == "rank" else None for kind, index in zip(kinds, indexes, strict=True)]
+    stages = [ranks_text(index) if kind == "stage" else None for kind, index in zip(kinds, indexes, strict=True)]
+    columns: dict[str, Any] = {
+        "rank": ranks,
+        "stage_ranks": stages,
+        "step": [None if step is None else step_label(step) for step in steps],
+        **{key: _integers(table, title) for key, title in INDEX_TITLES.items()},
+        **_times(table),
+    }
+    is_known = [rank is not None or stage is not None for rank, stage in zip(ranks, stages, strict=True)]
+    if not all(is_known):
+        log.add("bad_row", "dropped", count=is_known.count(False))
+    return job_table(STEP_TIMES, columns).filter(pa.array(is_known, pa.bool_()))
+
+
+def _times(table: CsvTable) -> dict[str, pa.Array]:
     times = {key: table.nanoseconds(title) for key, title in STEP_TITLES.items()}
-    device = table.integers(_DEVICE)
-    return job_table(
-        STEP_TIMES,
-        {
-            "rank": pa.array([rank] * table.rows, pa.int64()),
-            "device": pa.array(device, mask=device == MISSING),
-            "step": table.texts(_STEP),
-            **{key: pa.array(values, mask=~has_value) for key, (values, has_value) in times.items()},
-        },
-    )
+    return {key: pa.array(values, mask=~has_value) for key, (values, has_value) in times.items()}
+
+
+def _integers(table: CsvTable, title: str) -> pa.Array:
+    values = table.integers(title)
+    return pa.array(values, mask=values < 0)
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
-    """Returns steps from the step labels of rows, or None if no row has a label.
-
-    A step lasts from the start of its first row to the end of its last row. It ends no later than the start of the
-    next step.
-    """
+    """Returns steps from the labels of rows, or None without labels. A step ends before the next one starts."""
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
     start = np.full(len(names), np.iinfo(np.int64).max)

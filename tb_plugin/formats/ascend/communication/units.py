@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats.ascend.csv_table import trimmed_cells
-from tb_plugin.formats.ascend.digits import scaled_exactly
 from tb_plugin.formats.issues import IssueLog
 
 # below this value, floats are accurate to 0.001, so only products near one half need decimal arithmetic
 _CERTAIN_BELOW = 2.0**40
 _MAX_NUMBER = 9.2e18
+_EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
 
 
 def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
     """Converts JSON values to texts; null = missing. Logs values of unexpected type and treats them as missing."""
-    odd = sum(1 for value in values if value is not None and not isinstance(value, str))
+    texts = [str(value) if type(value) is int else value if isinstance(value, str) else None for value in values]
+    odd = sum(text is None for text in texts) - sum(value is None for value in values)
     if odd:
         log.add("odd_value", "note", count=odd, text="values of an unexpected type are treated as missing")
-        values = [value if isinstance(value, str) else None for value in values]
-    return trimmed_cells(pa.array(values, pa.string()))
+    return trimmed_cells(pa.array(texts, pa.string()))
 
 
 def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
-    """Returns decimal texts times 10**``power`` as integers; null = missing.
-
-    Numbers that are invalid, below ``least`` or beyond 64 bits are logged and treated as missing.
-    """
+    """Returns texts times 10**``power``. Numbers that are invalid, below ``least`` or too large become null."""
     values = floats_of(texts, log)
     has_value = np.asarray(pc.is_valid(values))
     with np.errstate(over="ignore"):  # such numbers are treated as missing
@@ -41,8 +39,11 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
     made = np.rint(product).astype(np.int64)
     unsure = np.flatnonzero((np.abs(product) >= _CERTAIN_BELOW) | (np.abs(np.abs(product % 1) - 0.5) < 0.002))
     for place in unsure.tolist():
-        if (exact := scaled_exactly(texts[place].as_py(), power)) is not None:
-            made[place] = exact
+        try:
+            exact = Decimal(texts[place].as_py()).scaleb(power, _EXACT)
+            made[place] = int(exact.to_integral_value(ROUND_HALF_EVEN, _EXACT))
+        except InvalidOperation:  # a spelling that only Arrow reads
+            continue
     if least is not None:
         within &= made >= least
     if lost := int((has_value & ~within).sum()):

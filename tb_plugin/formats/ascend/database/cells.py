@@ -1,7 +1,4 @@
-"""Database values as typed columns.
-
-Every cell is checked, because SQLite allows a value of any type in any cell.
-"""
+"""Checked and typed columns of database values."""
 
 from __future__ import annotations
 
@@ -11,16 +8,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 _INT64 = 2**63
 _DIGITS = re.compile(r" *-?[0-9]{1,19} *")

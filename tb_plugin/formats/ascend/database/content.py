@@ -8,33 +8,28 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database.cells import Form
-from tb_plugin.formats.ascend.database.counters import Counters
-from tb_plugin.formats.ascend.database.groups import operation_rows, operations_in, plane_rows
-from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, reported_steps
-from tb_plugin.formats.ascend.database.kernel_table import kernel_rows
+from tb_plugin.formats.ascend.database.counters import counters_in
+from tb_plugin.formats.ascend.database.device import device_rows
+from tb_plugin.formats.ascend.database.host import host_rows, operators_of, reported_steps
+from tb_plugin.formats.ascend.database.kernel_table import kernels_in
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.queue_links import enqueuing_operator
-from tb_plugin.formats.ascend.database.rows import Rows, rows_with_times
+from tb_plugin.formats.ascend.database.rows import MOST_DEVICE, Rows
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.formats.ascend.database.statistics import worked_out
-from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
-from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
+from tb_plugin.formats.ascend.database.tables import memory_tables
 from tb_plugin.formats.ascend.kernel_details import Kernels
-from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
+from tb_plugin.formats.ascend.timeline import Timeline
 from tb_plugin.formats.values import to_storable
+from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
-from tb_plugin.model.trace.table import CounterEvents, Flows
-
-Int32 = npt.NDArray[np.int32]
+from tb_plugin.model.trace.table import CounterEvents, Flows, PythonArgs
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
 _MAX_PAIRS = 10_000
@@ -47,14 +42,15 @@ _TABLES = (
 
 
 class Content(msgspec.Struct, frozen=True, eq=False):
-    """Content of a database. Data that was not requested is None or empty."""
+    """Content of a trace view or a database. Data that was not requested is None or empty."""
 
     columns: dict[str, Any] | None = None
-    """Columns and sections of all rows, in the same form as for the trace view."""
+    """Columns and sections of all rows."""
     counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
     process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = msgspec.field(default_factory=dict)
     process_order: Mapping[str, int] = msgspec.field(default_factory=dict)
+    thread_order: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
     """Row of each kernel, if ``columns`` contains the kernels."""
@@ -65,104 +61,53 @@ class Content(msgspec.Struct, frozen=True, eq=False):
     )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # properties by device number
-    figures: Figures = msgspec.field(default_factory=dict)  # numbers to compare with other files
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns the data of the profile that the text files ``texts`` do not contain.
-
-    Returns None if the database is not a profile.
-    """
+    """Returns the data that ``texts`` does not contain, or None if the database is not a profile."""
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)
-    is_traced = files.TRACE not in texts
     made = Content()
-    if is_traced or files.KERNELS not in texts:
-        made = _rows(database, interner, names, texts)
-    tables = memory_tables(database, names, interner, lambda file: file not in texts)
+    if not {files.TRACE, files.KERNELS} <= texts:
+        made = _rows(database, Rows(interner, names), texts)
     return replace(
         made,
-        tables={**made.tables, **tables},
+        tables=memory_tables(database, names, interner, texts),
         profile_info=_settings(database),
         rank=_rank(database),
         devices=_devices(database),
-        figures=_figures(database, names, interner, texts),
     )
 
 
-def analysis_tables(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain.
-
-    Returns None if the database contains no such tables at all.
-    """
-    every = analysed_tables(database, frozenset())
-    if not every:
-        return None
-    return Content(tables=analysed_tables(database, texts), figures=figures_of(every))
-
-
-def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """Returns totals of kernels, operators and memory in the database, to check the text files ``texts``."""
-    found: Figures = {}
-    if files.KERNELS in texts:
-        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
-        tasks, _, dur = rows_with_times(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
-        kernels = dur[np.isin(tasks.integers("globalTaskId"), described)]
-        _, _, groups = rows_with_times(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
-        if len(kernels) + len(groups):
-            found |= kernel_figures(np.concatenate((kernels, groups)))
-    if files.TRACE in texts:
-        count = int((database.read("PYTORCH_API", needs="type").integers("type") == OPERATOR).sum())
-        found |= {"operator calls": ComparedNumber(count, 0)} if count else {}
-    if files.MEMORY in texts:
-        found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
-    return found
-
-
-def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
+def _rows(database: Database, rows: Rows, texts: frozenset[str]) -> Content:
     """Returns rows, counters and kernels. If the profile has a trace view, returns only the kernels."""
-    # A second table of texts, for names that only the rows use, is not worth it.
-    rows = Rows(interner)
-    operations = operations_in(database, rows, names)
-    host = host_rows(database, rows, names)
-    tasks = task_rows(database, rows, names, host, operations.connection)
-    at = operation_rows(database, rows, names, host, tasks, operations)
-    plane_rows(database, rows, names, tasks, operations)
-    bar_rows(database, rows)
-    known = None
+    is_traced = files.TRACE in texts
+    host = None if is_traced else host_rows(database, rows)
+    tasks, operations = device_rows(database, rows)
+    kernels = placed = None
     if files.KERNELS not in texts:
-        known = kernel_rows(database, names, interner, tasks, operations, at)
+        kernels, placed = kernels_in(database, rows.names, rows.interner, tasks, operations)
+    if host is None:
+        return Content(kernels=kernels)
     columns = rows.columns()
-    tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
-    if files.TRACE in texts:
-        return Content(kernels=known.kernels if known else None, tables=tables)
-    external = columns["external_id"]
-    without_operator = np.flatnonzero(
-        np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING)
-    )
-    queued_by = enqueuing_operator(columns, host.arrows, without_operator)
-    external[without_operator] = np.where(queued_by != MISSING, queued_by + 1, MISSING)
-    # An operator has the same external id as the work that it requested.
-    requesting = np.unique(external[external > 0])
-    external[requesting - 1] = requesting
+    columns = columns | Timeline(columns, columns.pop("lane"), columns["device"], rows.interner).sections()
+    none = np.full(len(host.python_rows), MISSING)
     columns |= {
-        "operators": host.operators,
-        "python": host.python,
+        "python": PythonArgs(host.python_rows, none, none, none),
+        "external_id": operators_of(columns, host),
         "arrows": host.arrows,
         "flows": Flows(),
     }
-    counters = Counters(database, rows, names, host.pid).take()
     return Content(
         columns=columns,
-        counters=counters,
+        counters=counters_in(database, rows, host.pid),
         process_names=rows.process_names,
         thread_names=rows.thread_names,
         process_order=rows.process_order,
-        kernels=known.kernels if known else None,
-        placed=known.row if known else None,
-        tables=tables,
-        steps=None if _has_steps(columns, interner) else reported_steps(database),
+        kernels=kernels,
+        placed=placed,
+        steps=None if _has_steps(columns, rows.interner) else reported_steps(database),
     )
 
 

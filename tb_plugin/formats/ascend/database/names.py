@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.safe_open import Database
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # limits for text columns: bytes, and multiple of the database size; a long name may be repeated in all rows
 MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16

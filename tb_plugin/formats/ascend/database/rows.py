@@ -7,66 +7,58 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.kernel_details import ids_of
-from tb_plugin.formats.ascend.timeline import device_args
+from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import AsyncRows
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-
 START, END = "startNs", "endNs"
-_TYPES: dict[str, Any] = {
-    "start_ns": np.int64, "dur_ns": np.int64, "name": np.int32, "category": np.int32, "kind": np.uint8, "pid": np.int32,
-    "tid": np.int32, "nth": np.int64, "correlation": np.int64, "external_id": np.int64, "device": np.int32,
+MOST_DEVICE = 4096  # larger numbers are not devices
+# type and default of each column; the kind of most rows follows from their lane and category
+_COLUMNS: dict[str, tuple[Any, int]] = {
+    "start_ns": (np.int64, 0), "dur_ns": (np.int64, 0), "name": (np.int32, 0), "category": (np.int32, 0),
+    "kind": (np.uint8, EventKind.ANNOTATION), "pid": (np.int32, 0), "tid": (np.int32, 0), "nth": (np.int64, MISSING),
+    "lane": (np.uint8, 0), "device": (np.int32, MISSING),
 }  # fmt: skip
-_ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "device": MISSING}
 
 
 class Rows(msgspec.Struct):
     """Rows of a trace, collected table by table."""
 
     interner: Interner
+    names: Names
     count: int = 0
     process_names: dict[str, str] = msgspec.field(default_factory=dict)
     thread_names: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
     process_order: dict[str, int] = msgspec.field(default_factory=dict)
-    _work: list[tuple[Int32, Int32, Int64, Int32]] = msgspec.field(default_factory=list)
     _parts: list[dict[str, Any]] = msgspec.field(default_factory=list)
     _facts: dict[str, list[OpenColumn]] = msgspec.field(default_factory=dict)
 
     def add(self, **columns: Any) -> Int32:
-        """Adds rows and returns their indices. A scalar is used for all rows. Columns that are not passed become -1."""
+        """Adds rows and returns their indices. A scalar is used for all rows."""
         count = len(columns["start_ns"])
-        part = {key: np.broadcast_to(columns.get(key, _ABSENT.get(key, 0)), count) for key in _TYPES}
-        self._parts.append(part)
+        columns.setdefault("category", self.text(""))
+        self._parts.append(
+            {key: np.broadcast_to(columns.get(key, default), count) for key, (_, default) in _COLUMNS.items()}
+        )
         row = np.arange(self.count, self.count + count, dtype=np.int32)
         self.count += count
         return row
 
-    def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
-        """Adds an argument for some rows. Missing values are -1 for integers, NaN for floats, null for texts."""
-        is_text = not isinstance(values, np.ndarray)
-        column = ids_of(values, self.interner) if is_text else values
-        has_value = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
+    def fact(self, key: str, row: Int32, values: Int64 | Float64 | Int32, is_text: bool = False) -> None:
+        """Adds an argument for some rows. Missing values are -1 for integers and string ids, NaN for floats."""
+        has_value = np.flatnonzero(~np.isnan(values) if values.dtype.kind == "f" else values != MISSING)
         if len(has_value):
-            self._facts.setdefault(key, []).append(OpenColumn(key, row[has_value], column[has_value], is_text))
+            self._facts.setdefault(key, []).append(OpenColumn(key, row[has_value], values[has_value], is_text))
 
-    def work(
-        self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
-    ) -> None:
-        """Marks rows as device work. ``size`` is in bytes. ``direction`` contains copy directions as string ids."""
-        none = np.full(len(row), MISSING)
-        ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
-        self._work.append((row, next(ids), none if size is None else size, next(ids)))
+    def word(self, key: str, row: Int32, number: Int64, names: Names | None = None) -> None:
+        """Adds a text argument for some rows. ``number`` refers to a table of texts."""
+        self.fact(key, row, (names or self.names).ids(number), is_text=True)
 
     def text(self, text: str) -> int:
         return self.interner.text(text)
@@ -77,15 +69,20 @@ class Rows(msgspec.Struct):
         found: Int32 = np.array([self.text(form.format(value)) for value in distinct.tolist()], np.int32)[place]
         return found
 
+    def name_ids(self, number: Int64) -> Int32:
+        """Returns names as string ids. If a number has no text, the number becomes the name."""
+        ids = self.names.ids(number)
+        is_missing = ids == MISSING
+        if is_missing.any():
+            ids[is_missing] = self.numbers(number[is_missing])
+        return ids
+
     def columns(self) -> dict[str, Any]:
-        """Returns the columns of all rows, and the added arguments. Callers add sections."""
+        """Returns the columns of all rows, and the added arguments."""
         made: dict[str, Any] = {
             key: np.concatenate([np.empty(0, kind), *(part[key] for part in self._parts)]).astype(kind)
-            for key, kind in _TYPES.items()
+            for key, (kind, _) in _COLUMNS.items()
         }
-        empty = np.empty(0, np.int32)
-        none = (empty, empty, made["nth"][:0], empty)
-        made["device_args"] = device_args(*(np.concatenate(each) for each in zip(none, *self._work, strict=True)))
         return made | {
             "asynchronous": AsyncRows(),
             "others": tuple(_concatenated(parts) for parts in self._facts.values()),
@@ -103,14 +100,29 @@ def rows_with_times(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64
     return read.take(row), start[row], (end - start)[row]
 
 
-def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
-    """Returns names as string ids. If a number has no text, the number becomes the name."""
-    is_missing = ids == MISSING
-    if not is_missing.any():
-        return ids
-    made = ids.copy()
-    made[is_missing] = rows.numbers(number[is_missing])
-    return made
+def distinct_pairs(first: Int64, second: Int64) -> tuple[Int64, Int64, npt.NDArray[np.intp]]:
+    """Returns both numbers of each distinct pair, and the index of each row's pair."""
+    firsts, first_place = np.unique(first, return_inverse=True)
+    seconds, second_place = np.unique(second, return_inverse=True)
+    width = max(len(seconds), 1)
+    code, place = np.unique(first_place * width + second_place, return_inverse=True)
+    return firsts[code // width], seconds[code % width], place
+
+
+def devices_in(read: Columns) -> Int64:
+    """Returns device numbers. Missing and invalid numbers become 0."""
+    device = read.integers("deviceId")
+    return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
+
+
+def connection_ids(connection: Int64) -> Int64:
+    """Returns connection ids. Ids that mean "none" (0 or the largest 32-bit number) become -1."""
+    return np.where((connection > 0) & (connection != 2**32 - 1), connection, MISSING)
+
+
+def lane_pid(host_pid: str, order: int, device: int) -> str:
+    """Returns the process id that a trace view uses for counters and garbage collections."""
+    return str(((int(host_pid) if host_pid else 0) << 10) | (order << 5) | device)
 
 
 def _concatenated(parts: list[OpenColumn]) -> OpenColumn:

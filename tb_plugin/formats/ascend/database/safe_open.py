@@ -1,9 +1,4 @@
-"""Safe access to an untrusted SQLite database.
-
-Access is read-only, restricted to columns of ordinary tables, and limited in time and memory. The file is copied
-first, because SQLite needs a local file. In a copy of a truncated file, the header is corrected, so that SQLite can
-read the rows that are left.
-"""
+"""Safe access to an untrusted SQLite database."""
 
 from __future__ import annotations
 
@@ -46,7 +41,10 @@ _FORMS = {"whole": Form.WHOLE, "number": Form.NUMBER, "text": Form.TEXT}
 
 
 class Database:
-    """An open database. Unreadable data is logged and treated as missing."""
+    """An open database, copied because SQLite needs a local file. Unreadable data is logged and treated as missing.
+
+    Access is read-only, restricted to columns of ordinary tables, and limited in time and memory.
+    """
 
     def __init__(self, connection: sqlite3.Connection, size: int, log: IssueLog, tell: Callable[[float], None]) -> None:
         self.log = log
@@ -158,10 +156,7 @@ class Database:
         return int(time.monotonic() > self._deadline > 0)
 
     def _allow(self, action: int, first: str | None, second: str | None, place: str | None, inner: str | None) -> int:
-        """Permits only reading columns of the current table. Views and triggers are refused.
-
-        SQLite calls this method for each query.
-        """
+        """Permits only reading columns of the current table, without views and triggers."""
         if action == sqlite3.SQLITE_SELECT and inner is None:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ and inner is None and place in ("main", None) and first in self._allowed:
@@ -213,10 +208,7 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
 
 
 def _length(head: bytes, size: int, log: IssueLog) -> int:
-    """Returns the file length according to the header, in bytes.
-
-    The copy is padded with zeros to this length, because SQLite refuses shorter files.
-    """
+    """Returns the length in the header. The copy is padded to it, because SQLite refuses shorter files."""
     page = int.from_bytes(head[16:18], "big")
     page = 65536 if page == 1 else max(page, 512)
     pages, stated = size // page, int.from_bytes(head[28:32], "big")

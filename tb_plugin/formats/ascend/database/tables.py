@@ -1,24 +1,20 @@
-"""Memory tables and vendor tables, in the columns of the CSV files."""
+"""Memory tables, in the columns of the CSV files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.database.cells import Columns, Form
+from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.typed_table import TypedTable
 from tb_plugin.formats.ascend.kernel_details import DEVICE
 from tb_plugin.formats.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
-
-Float64 = npt.NDArray[np.float64]
+from tb_plugin.lib.arrays import Float64
 
 _BLOCK_TIMES = {
     "allocationTime": "Allocation Time(us)", "releaseTime": "Release Time(us)",
@@ -33,55 +29,12 @@ _TOTALS = {f"total{what}": f"Total {what}(MB)" for what in ("Allocated", "Reserv
 PROCESS = "APP"  # component for the whole process, as measured by the driver
 _PROCESS_TYPE = "app"
 
-STEP_TABLE = "StepTraceTime"
-_STEPS = {
-    "deviceid": "Device_id", "step": "Step", "computing": "Computing",
-    "communication_not_overlapped": "Communication(Not Overlapped)", "overlapped": "Overlapped",
-    "communication": "Communication", "free": "Free", "stage": "Stage", "bubble": "Bubble",
-    "communication_not_overlapped_and_exclude_receive": "Communication(Not Overlapped and Exclude Receive)",
-    "preparing": "Preparing",
-}  # fmt: skip
-_COMMUNICATION = {
-    "hccl_op_name": "Operation", "group_name": "Group", "start_timestamp": "Start Timestamp(us)",
-    "elapse_time": "Elapse Time(ms)", "transit_time": "Transit Time(ms)", "wait_time": "Wait Time(ms)",
-    "synchronization_time": "Synchronization Time(ms)", "idle_time": "Idle Time(ms)", "step": "Step", "type": "Type",
-    "transport_type": "Transport Type", "transit_size": "Transit Size(MB)", "bandwidth": "Bandwidth(GB/s)",
-    "large_packet_ratio": "Large Packet Ratio", "package_size": "Package Size(MB)", "count": "Count",
-    "total_duration": "Total Duration(ms)", "src_rank": "Source Rank", "dst_rank": "Destination Rank", "op_name": "Op Name",
-}  # fmt: skip
-# name -> table of the database, corresponding file, and column titles
-_ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    files.STEPS: (STEP_TABLE, files.STEPS, _STEPS),
-    "communication_time": ("CommAnalyzerTime", files.COMMUNICATION, _COMMUNICATION),
-    "communication_bandwidth": ("CommAnalyzerBandwidth", files.COMMUNICATION, _COMMUNICATION),
-    "communication_links": ("CommAnalyzerMatrix", files.MATRIX, _COMMUNICATION),
-}
-_TEXTS = frozenset({"step", "hccl_op_name", "group_name", "type", "transport_type", "op_name", "src_rank", "dst_rank"})
-_MAX_COLUMNS = 64
 
-
-def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
-    """Returns the tables of an ``analysis.db`` that the text files ``texts`` do not contain."""
-    found = {}
-    for name, (table, file, titles) in _ANALYSED.items():
-        if file in texts or not database.has(table):
-            continue
-        columns = [column for column in database.columns(table)[:_MAX_COLUMNS] if column.casefold() in titles]
-        forms = {each: Form.TEXT if each.casefold() in _TEXTS else Form.NUMBER for each in columns}
-        read = database.read_as(table, forms)
-        if read.rows:
-            arrays = {titles[each.casefold()]: read.array(each, forms[each]) for each in columns}
-            found[name] = TypedTable(arrays, {}, database.log)
-    return found
-
-
-def memory_tables(
-    database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
-) -> dict[str, TypedTable]:
-    """Returns the ``wanted`` memory tables by file name."""
+def memory_tables(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> dict[str, TypedTable]:
+    """Returns the memory tables by file name. Omits those that the text files ``texts`` contain."""
     found = {}
     for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
-        if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
+        if file not in texts and (table := make(database, names, interner)).rows:
             found[file] = table
     return found
 
@@ -103,10 +56,7 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files.
-
-    Only these blocks have no stream.
-    """
+    """Adds a prefix to the names of the graph engine's blocks, as in the CSV files. Only these blocks have no stream."""
     is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 

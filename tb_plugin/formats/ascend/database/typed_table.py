@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats.ascend.csv_table import CsvTable, trimmed_cells
+from tb_plugin.formats.ascend.database.cells import Form
+from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.model.trace.schema import MISSING
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+Schema = Mapping[str, tuple[str, Form]]  # title in text files -> names in databases, separated by spaces, and type
 
 
 class TypedTable(CsvTable):
@@ -36,7 +37,7 @@ class TypedTable(CsvTable):
             return pc.binary_join_element_wise(whole.cast(pa.string()), pc.utf8_lpad(rest, 3, "0"), ".")
         return column.cast(pa.string())
 
-    def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    def nanoseconds(self, title: str) -> tuple[Int64, Bool]:
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
@@ -56,6 +57,14 @@ class TypedTable(CsvTable):
         return np.asarray(pc.fill_null(column, MISSING))
 
 
-def absent_below_zero(values: Int64) -> pa.Array:
-    """Converts integers to an Arrow array. Negative integers become null."""
-    return pa.array(values, mask=values == MISSING)
+def stored_table(database: Database, tables: Sequence[str], schema: Schema) -> TypedTable:
+    """Reads the first of ``tables`` that exists. If none exists, the result has no rows."""
+    table = next((each for each in tables if database.has(each)), "")
+    existing = {column.casefold() for column in database.columns(table)}
+    names = {
+        title: next((name for name in spellings.split() if name.casefold() in existing), "")
+        for title, (spellings, _) in schema.items()
+    }
+    forms = {names[title]: form for title, (_, form) in schema.items() if names[title]}
+    read = database.read_as(table, forms)
+    return TypedTable({title: read.array(name, forms[name]) for title, name in names.items() if name}, {}, database.log)

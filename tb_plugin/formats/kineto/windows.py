@@ -1,4 +1,4 @@
-"""Survey of Kineto's events: launches, device work and steps."""
+"""Survey of Kineto's events, and their selection for a time window."""
 
 from __future__ import annotations
 
@@ -7,16 +7,43 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.devices import kind_of, kind_of_event, needs_name
 from tb_plugin.formats._chrome.columns import int64s
-from tb_plugin.formats._chrome.interning import as_text
+from tb_plugin.formats._chrome.events import ChromeEvent
+from tb_plugin.formats._chrome.interning import Ids, as_text
 from tb_plugin.formats._chrome.survey import Surveying
-from tb_plugin.formats.kineto.collector import is_instant
-from tb_plugin.formats.kineto.events import NO_ARGS, Event
-from tb_plugin.formats.kineto.window_cut import kind_ids, kinds_of
+from tb_plugin.formats._chrome.window_cut import Cut
+from tb_plugin.formats.kineto.events import NO_ARGS, Event, is_instant
+from tb_plugin.lib.arrays import Bool, Int64, UInt8
 from tb_plugin.model.trace.order import FAR
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.table import Window
 
-Int64 = npt.NDArray[np.int64]
+_BY_NAME = 255  # used instead of an EventKind if the event's name decides
+
+
+def cut_of(window: Window) -> Cut:
+    """Returns a Cut that selects the events of a window."""
+    ids = kind_ids()
+
+    def near(events: Sequence[ChromeEvent]) -> tuple[Bool, Bool]:
+        kinds = kinds_of(ids, events)
+        return kinds == EventKind.RUNTIME, of_kind(kinds, *DEVICE_WORK)
+
+    return Cut(window, near)
+
+
+def kind_ids() -> Ids:
+    """Returns a mapping from category to EventKind. 255 means that the kind depends on the name of the event."""
+    return Ids(lambda category: _BY_NAME if needs_name(category or "") else int(kind_of(category or "")))
+
+
+def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> UInt8:
+    """Returns the EventKind of each event. ``ids`` come from ``kind_ids``."""
+    kinds = np.array([ids[event.cat] for event in events], np.uint8)
+    for i in np.flatnonzero(kinds == _BY_NAME).tolist():
+        kinds[i] = kind_of_event(events[i].cat or "", as_text(events[i].name or ""))
+    return kinds
 
 
 class KinetoSurvey(Surveying):

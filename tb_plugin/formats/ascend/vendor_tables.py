@@ -1,21 +1,30 @@
-"""Vendor tables of a profile, unchanged."""
+"""Vendor tables of a profile, and operator calls without start times."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.times import EXACT_BELOW_US, INT64_MAX
+from tb_plugin.formats.ascend.arguments import as_shapes, as_stack
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, ReportedTable
+from tb_plugin.model.trace.reported_operators import SCHEMA, as_reported_table
 
 _UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|bytes)\)\Z")
 _KEY = re.compile(r"[^A-Za-z0-9]+")
+_OPERATOR_TIMES = {
+    "host_self_ns": "Host Self Duration(us)", "host_total_ns": "Host Total Duration(us)",
+    "device_self_ns": "Device Self Duration(us)", "device_total_ns": "Device Total Duration(us)",
+    "core_self_ns": "Device Self Duration With AICore(us)", "core_total_ns": "Device Total Duration With AICore(us)",
+}  # fmt: skip
+_OPERATOR_TEXTS = ("Name", "Input Shapes", "Call Stack")
 _TITLES = {
     "step_trace_time.csv": "Step times",
     "op_statistic.csv": "Kernels by type",
@@ -29,20 +38,14 @@ _TITLES = {
 
 
 def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> ReportedTable:
-    """Returns the table in a file, with the columns ``titles`` (all columns if None).
-
-    A column is numeric if all its cells are numbers.
-    """
+    """Returns the table in a file, with the columns ``titles`` (None = all)."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
     return ReportedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
 def _column(title: str, table: CsvTable) -> ReportedColumn:
-    """Returns a column.
-
-    Microseconds since 1970 become nanoseconds, because a float cannot represent all their digits.
-    """
+    """Returns a column. Microseconds since 1970 become nanoseconds, because a float cannot represent all their digits."""
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
     bare, unit = (match["title"], match["unit"]) if match else (title, "")
@@ -54,10 +57,7 @@ def _column(title: str, table: CsvTable) -> ReportedColumn:
 
 
 def _numbers(cells: pa.Array) -> pa.Array:
-    """Converts texts to numbers.
-
-    Returns all texts unchanged if any of them is not a number, or has too many digits for a float.
-    """
+    """Converts texts to numbers, unless one is no number or has too many digits for a float."""
     for kind in (pa.int64(), pa.float64()):
         try:
             found = pc.cast(cells, kind)
@@ -82,3 +82,26 @@ def _is_clock_time(cells: pa.Array) -> bool:
         return False
     most = pc.max(floats).as_py()
     return most is not None and EXACT_BELOW_US <= most < INT64_MAX / 1000
+
+
+def operator_calls(name: str, table: CsvTable) -> ReportedTable:
+    """Returns the calls in ``operator_details.csv``, with times in nanoseconds and all other columns."""
+    found = {key: table.nanoseconds(title) for key, title in _OPERATOR_TIMES.items()}
+    columns = {
+        "name": pc.fill_null(table.texts("Name"), ""),
+        "input_shape": _formed(table.texts("Input Shapes"), as_shapes),
+        "call_stack": _formed(table.texts("Call Stack"), as_stack),
+        **{key: pa.array(times, mask=~has_value) for key, (times, has_value) in found.items()},
+    }
+    calls = as_reported_table(pa.table(columns).cast(SCHEMA))
+    known = {*_OPERATOR_TEXTS, *_OPERATOR_TIMES.values()}
+    keys = {each.key for each in calls.columns}
+    more = reported_table(name, table, [title for title in table.titles if title not in known])
+    return replace(calls, columns=(*calls.columns, *(each for each in more.columns if each.key not in keys)))
+
+
+def _formed(cells: pa.Array, form: Callable[[str], str]) -> pa.Array:
+    """Converts texts with ``form``. Empty results become null. Each distinct text is converted once."""
+    encoded = cells.dictionary_encode()
+    formed = pa.array([form(text) or None for text in encoded.dictionary.to_pylist()], pa.large_string())
+    return formed.take(encoded.indices)
