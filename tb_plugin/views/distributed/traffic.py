@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.dtypes import element_bytes
-from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
+from tb_plugin.analysis.job_tables.links import MOST_DRAWN
 from tb_plugin.lib.groupby import codes, occurrence, sum_by
 from tb_plugin.payloads import Line, Metric, Series, Sort
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
