@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.job_tables.links import Link
 from tb_plugin.analysis.job_tables.metrics import METRICS
-from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlier_rows, twice_median
+from tb_plugin.analysis.job_tables.outliers import MIN_EXCESS, outlier_rows
 from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
-from tb_plugin.analysis.job_tables.steps import RankTimes, label
+from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means
 from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
 from tb_plugin.payloads import Notice, Severity
 
@@ -19,7 +22,6 @@ from tb_plugin.payloads import Notice, Severity
 MIN_TRAFFIC_PART = 10
 # the tables list the others
 MAX_FINDINGS = 5
-_MIN_SHARE = LEAST_PERCENT / 100
 
 
 class SlowRank(msgspec.Struct, frozen=True):
@@ -44,13 +46,28 @@ class SlowLink(msgspec.Struct, frozen=True):
     count: int
 
 
-def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
-    """Returns the ranks whose time ``key`` is an outlier in their pipeline stage, slowest rank first."""
+def slow_ranks(times: pa.Table, stages: Sequence[Stage], key: str) -> list[SlowRank]:
+    """Returns the ranks whose time ``key`` is an outlier in their pipeline stage, slowest rank first.
+
+    ``times`` is the table of step times.
+    """
+    times = times.filter(pc.and_(pc.is_valid(times["rank"]), pc.is_valid(times[key])))
+    every, steps = (times[name].combine_chunks().dictionary_encode() for name in ("rank", "step"))
+    matrix = np.full((len(every.dictionary), len(steps.dictionary) + 1), np.nan)
+    # null, which profiles without steps report, takes the last column
+    matrix[every.indices.to_numpy(), pc.fill_null(steps.indices, len(steps.dictionary)).to_numpy()] = times[
+        key
+    ].to_numpy()
+    matrix = matrix[:, ~np.isnan(matrix).all(axis=0)]
+    row_of = {rank: row for row, rank in enumerate(every.dictionary.to_pylist())}
     found = []
-    for among in by_stage(ranks, stages):
-        mine = [each for each in among if key in each.times]
-        values, ids = [each.times[key] for each in mine], tuple(each.ranks[0] for each in mine)
-        found += [SlowRank(ids[at], ids, values[at], twice_median(values) // 2) for at in outlier_rows(values)]
+    for among in stages or [tuple(sorted(row_of))]:
+        ids = tuple(rank for rank in among if rank in row_of)
+        values = matrix[[row_of[rank] for rank in ids]]
+        if outliers := outlier_rows(values):
+            mean = np.nanmean(values, axis=1)
+            median = round(np.median(mean))
+            found += [SlowRank(ids[at], ids, round(mean[at]), median) for at in outliers]
     return sorted(found, key=lambda slow: (slow.median_ns - slow.time_ns, slow.rank))
 
 
@@ -64,24 +81,25 @@ def slow_links(links: Sequence[Link]) -> list[SlowLink]:
     for every in kinds.values():
         most = max(link.moved_bytes for link, _ in every)
         mine = [each for each in every if each[0].moved_bytes * MIN_TRAFFIC_PART >= most]
-        speeds = [bandwidth for _, bandwidth in mine]
-        for at in outlier_rows([-speed for speed in speeds]):
-            found.append(SlowLink(mine[at][0], speeds[at], twice_median(speeds) // 2, len(mine)))
+        speeds = np.array([bandwidth for _, bandwidth in mine], np.float64)
+        for at in outlier_rows(-speeds[:, None]):
+            found.append(SlowLink(*mine[at], round(np.median(speeds)), len(mine)))
     return sorted(found, key=lambda slow: (slow.bandwidth - slow.median, slow.link.source, slow.link.destination))
 
 
-def findings(
-    ranks: Sequence[RankTimes], stages: Sequence[Stage], of_stages: Sequence[RankTimes], links: Sequence[Link]
-) -> list[Notice]:
-    """Returns findings about slow ranks, ranks with a late CPU, uneven stages and slow links."""
-    computing = slow_ranks(ranks, stages, "computing_ns")
-    waiting = slow_ranks(ranks, stages, "free_ns")
+def findings(times: pa.Table, stages: Sequence[Stage], links: Sequence[Link]) -> list[Notice]:
+    """Returns findings about slow ranks, ranks with a late CPU, uneven stages and slow links.
+
+    ``times`` is the table of step times.
+    """
+    computing = slow_ranks(times, stages, "computing_ns")
+    waiting = slow_ranks(times, stages, "free_ns")
     return [
         *(_slow_rank(slow) for slow in computing[:MAX_FINDINGS]),
         *(_slow_link(slow) for slow in slow_links(links)[:MAX_FINDINGS]),
         *(_free_rank(slow) for slow in waiting[:MAX_FINDINGS]),
-        *([] if computing else _uneven_ranks(ranks, stages)),
-        *_uneven_stages(of_stages),
+        *([] if computing else _uneven_ranks(rank_means(times), stages)),
+        *_uneven_stages(stage_means(times, stages)),
     ]
 
 
@@ -126,7 +144,7 @@ def _rank_notice(rule: str, severity: Severity, text: str, todo: str, slow: Slow
         METRICS.figure(key, slow.time_ns),
     ]
     text += f" ({label(slow.stage)})."
-    return Notice(rule, severity, text, todo, figures, "above_median", _MIN_SHARE)
+    return Notice(rule, severity, text, todo, figures, "above_median", MIN_EXCESS)
 
 
 def _slow_link(slow: SlowLink) -> Notice:
@@ -146,13 +164,13 @@ def _slow_link(slow: SlowLink) -> Notice:
         "median {median_bandwidth} of {compared_count} links ({link_kind})."
     )
     todo = "Check the cable, port and switch between the two ranks, and other traffic on this link."
-    return Notice("slow_link", "medium", text, todo, figures, "below_median", _MIN_SHARE)
+    return Notice("slow_link", "medium", text, todo, figures, "below_median", MIN_EXCESS)
 
 
 def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
     """Yields a finding about the stage whose ranks differ most in compute time, if the difference is large."""
     share, mine = max(map(_spread, by_stage(ranks, stages)), key=lambda each: each[0], default=(0.0, []))
-    if share <= _MIN_SHARE:
+    if share <= MIN_EXCESS:
         return
     slowest = mine[-1]
     figures = [
@@ -164,13 +182,13 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
     text = "Compute time differs by {spread_ratio} among {compared_count} ranks"
     text += f" of stage {label(tuple(sorted(each.ranks[0] for each in mine)))}" if len(stages) > 1 else ""
     text += "; no single rank is an outlier. Rank {job_rank} computes longest, {computing_ns} per step."
-    yield Notice("uneven_ranks", "low", text, "Compare the work of the ranks.", figures, "spread_ratio", _MIN_SHARE)
+    yield Notice("uneven_ranks", "low", text, "Compare the work of the ranks.", figures, "spread_ratio", MIN_EXCESS)
 
 
 def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
     """Yields a finding about the slowest pipeline stage, which delays all other stages."""
     share, known = _spread(stages)
-    if share <= _MIN_SHARE:
+    if share <= MIN_EXCESS:
         return
     figures = [
         METRICS.figure("job_stage", ranks_text(known[-1].ranks)),
@@ -183,7 +201,7 @@ def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
     )
     severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
     todo = "Move layers from the slowest stage to faster stages."
-    yield Notice("uneven_stages", severity, text, todo, figures, "spread_ratio", _MIN_SHARE)
+    yield Notice("uneven_stages", severity, text, todo, figures, "spread_ratio", MIN_EXCESS)
 
 
 def _spread(every: Sequence[RankTimes]) -> tuple[float, list[RankTimes]]:

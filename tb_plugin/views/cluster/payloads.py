@@ -57,7 +57,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         stages,
         sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
         step_figures(ranks),
-        [*exposed_findings(ranks, stages), *findings(ranks, stages, of_stages, links)],
+        [*exposed_findings(ranks, stages), *findings(times, stages, links)],
         [
             *_pictures(ranks, of_stages, every[OPERATIONS]),
             *link_maps(links, int, METRICS.metric("link_destination", "To")),

@@ -15,7 +15,7 @@ from tb_plugin.analysis.job_tables.findings import findings
 from tb_plugin.analysis.job_tables.links import Link, bytes_per_second, link_maps
 from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, STEP_COLUMNS
 from tb_plugin.analysis.job_tables.stages import stages_of
-from tb_plugin.analysis.job_tables.steps import call_bars, rank_means, stage_means, step_bars
+from tb_plugin.analysis.job_tables.steps import call_bars, rank_means, step_bars
 from tb_plugin.analysis.job_tables.tables import Columns, job_frame, sum_by_key
 from tb_plugin.analysis.metrics import CHOSEN
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
@@ -112,7 +112,6 @@ def job_findings(job: ReportedJob) -> list[Notice]:
     sources = {STEP_TIMES: STEPS, GROUPS: MEMBERS, LINKS: BETWEEN, OPERATIONS: CALLS}
     tables = {name: _in_schema(name, job.tables[key]) for name, key in sources.items()}
     stages = stages_of(tables)
-    ranks = rank_means(tables[STEP_TIMES])
     totals: dict[tuple[str, str, str | None], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for each in job_links(job):
         link = each.link
@@ -120,7 +119,7 @@ def job_findings(job: ReportedJob) -> list[Notice]:
             size, time = totals[link.source, link.destination, link.transport]
             totals[link.source, link.destination, link.transport] = size + link.moved_bytes, time + link.link_ns
     links = [Link(*key, *sums) for key, sums in totals.items()]
-    return findings(ranks, stages, stage_means(tables[STEP_TIMES], stages), links)
+    return findings(tables[STEP_TIMES], stages, links)
 
 
 def _in_schema(name: str, table: pa.Table) -> pa.Table:

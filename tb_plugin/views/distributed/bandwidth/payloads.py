@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlier_rows, twice_median
+from tb_plugin.analysis.job_tables.outliers import MIN_EXCESS, outlier_rows
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Line, Notice, Series
@@ -46,7 +46,6 @@ MAX_SIZES = 200
 MIN_BYTES = 512
 # of more nodes, only the first and the last are named
 MAX_LISTED_NODES = 4
-_SCALE = 10**6
 # maximum number of findings per number of nodes
 MAX_FINDINGS = 3
 
@@ -219,8 +218,8 @@ def slow_nodes(data: JobData) -> list[Notice]:
             by_count[row["node_count"]].append(row)
     notices = []
     for rows in by_count.values():
-        values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
-        for at in outlier_rows(values)[:MAX_FINDINGS]:
+        values = np.array([_number(row["slowdown"]) for row in rows])
+        for at in outlier_rows(values[:, None])[:MAX_FINDINGS]:
             row = rows[at]
             figures = [
                 METRICS.figure("nodes", str(row["nodes"])),
@@ -235,8 +234,8 @@ def slow_nodes(data: JobData) -> list[Notice]:
                 "of nodes (bus bandwidth: {bus_bandwidth})."
             )
             todo = "Check the cables, ports and switches of these nodes, and other traffic on the network."
-            least = 1 + LEAST_PERCENT / 100
-            share = values[at] * 2 / twice_median(values) - 1
+            least = 1 + MIN_EXCESS
+            share = values[at] / np.median(values) - 1
             notices.append(
                 Notice("slow_nodes", "high" if share > 0.2 else "medium", text, todo, figures, "slowdown", least)
             )
