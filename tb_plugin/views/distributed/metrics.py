@@ -47,7 +47,6 @@ _TEXTS = {
 }
 _COUNTS = {
     "messages": ("Messages", "Messages of known size between two ranks."),
-    "differing_messages": ("Sizes differ", "Messages with different sizes at sender and receiver."),
     "call": ("Call", "Call number on its rank, in time order."),
     "event": ("Event", "Event number on its rank's timeline."),
     "elements": ("Elements", "Buffer elements used to compute the collective's size."),

@@ -316,10 +316,11 @@ def _slowest_worker_notice(kinds: Sequence[Kind], workers: Sequence[str]) -> Ite
         return
     # The kinds of kernels are the repetitions of the test.
     slowness = np.stack([kind.means / np.median(kind.means) for kind in shared if np.median(kind.means) > 0], axis=1)
-    outliers = outlier_rows(slowness)
-    if outliers:
-        worker = shared[0].workers[outliers[0]]
+    for place in outlier_rows(slowness)[:1]:
+        worker = shared[0].workers[place]
         count = sum(kind.workers[kind.slowest] == worker for kind in shared)
+        if 2 * count <= len(shared):
+            return
         figures = [
             METRICS.figure("slowest_worker", worker),
             METRICS.figure("slowest_kinds", count),
