@@ -129,7 +129,7 @@ def without_steps(part: Part) -> Part:
 def test_steps_are_merged_where_an_answer_would_be_too_long(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = values_of(measured(job, "compute_ns")[0])
     size = len(to_json(view_of(job, extra=(("measure", "compute_ns"),))))
-    monkeypatch.setattr(heat_map, "MOST_BYTES", len(to_json(measured(job, "compute_ns")[0])) - 1000)
+    monkeypatch.setattr(heat_map, "MOST_VALUE_BYTES", whole.size * 10 // 2)
     found, spread = measured(job, "compute_ns")
     assert found.merged == 2 and found.x == ["0-1", "2-3", "4-5"] == spread.x
     assert values_of(found).tolist() == whole.reshape(64, 3, 2).max(axis=2).tolist()
