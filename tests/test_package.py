@@ -81,7 +81,7 @@ def test_no_module_makes_an_array_while_it_is_imported() -> None:
     wanted = [name.removesuffix(".__init__") for name in sorted(names) if not name.endswith("__main__")]
     script = (
         f"import importlib, sys\nfor name in {wanted}: importlib.import_module(name)\n"
-        "from tb_plugin.views.distributed.part_schema import schema_hash; schema_hash()\n"  # in TensorBoard's process
+        "from tb_plugin.views.distributed.rank.profile import schema_hash; schema_hash()\n"  # in TensorBoard's process
         "print('pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

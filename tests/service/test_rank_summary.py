@@ -28,7 +28,7 @@ from tb_plugin.service.summaries.format import (
 )
 from tb_plugin.service.workers.parse import read_info
 from tb_plugin.storage.checksum import with_checksum, without_checksum
-from tb_plugin.views.distributed.part_schema import FACTS, NEVER_NULL, part_shapes, schema_hash
+from tb_plugin.views.distributed.rank.profile import FACTS, NEVER_NULL, part_shapes, schema_hash
 from tb_plugin.views.distributed.rank.reported import RANK, ranks_at_least
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
@@ -251,7 +251,7 @@ def test_text_that_is_no_text_is_refused():
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
-    from tb_plugin.views.distributed import part_schema
+    from tb_plugin.views.distributed.rank import profile as part_schema
 
     before = schema_hash()
     part_schema.schema_hash.cache_clear()

@@ -67,7 +67,7 @@ def test_without_one_rank_no_group_is_inferred(ranks: list[Part]) -> None:
     found = answer.payloads["findings"]
     assert isinstance(found, Notices)
     (bounds,) = (notice for notice in found.notices if notice.rule == "bounds")
-    assert "matched calls are, or may be, incomplete" in bounds.text
+    assert "matched calls are incomplete" in bounds.text
     assert "groups_inferred" not in {notice.rule for notice in found.notices}
 
 

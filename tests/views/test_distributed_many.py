@@ -129,7 +129,7 @@ def without_steps(part: Part) -> Part:
 def test_steps_are_merged_where_an_answer_would_be_too_long(job: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = values_of(measured(job, "compute_ns")[0])
     size = len(to_json(view_of(job, extra=(("measure", "compute_ns"),))))
-    monkeypatch.setattr(heat_map, "MOST_BYTES", len(to_json(measured(job, "compute_ns")[0])) - 1000)
+    monkeypatch.setattr(heat_map, "MOST_VALUE_BYTES", whole.size * 10 // 2)
     found, spread = measured(job, "compute_ns")
     assert found.merged == 2 and found.x == ["0-1", "2-3", "4-5"] == spread.x
     assert values_of(found).tolist() == whole.reshape(64, 3, 2).max(axis=2).tolist()
@@ -318,7 +318,7 @@ def test_who_lost_a_call_is_named_though_its_lists_of_ranks_written_out_fill_gig
     parts = [with_long_lists(part) for part in many_parts(4, 600)]
     parts[1] = without_call(parts[1], 5)
     (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
-    assert told.text.endswith("All ranks are loaded, but calls of rank1 are missing.")
+    assert told.text.endswith("Calls of rank1 are missing.")
 
 
 def test_those_who_lost_most_calls_are_named_first_and_only_those_that_others_of_their_group_have() -> None:
@@ -328,7 +328,7 @@ def test_those_who_lost_most_calls_are_named_first_and_only_those_that_others_of
         for call in sorted(lost, reverse=True):
             parts[rank] = without_call(parts[rank], call)
     (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
-    assert told.text.endswith("calls of rank9, rank2, rank3 and 2 more are missing.")
+    assert told.text.endswith("Calls of rank9, rank2, rank3 and 2 more are missing.")
 
 
 def with_long_lists(part: Part) -> Part:

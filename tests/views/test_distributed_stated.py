@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
-from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
+from tb_plugin.analysis.job_tables.links import MOST_DRAWN
 from tb_plugin.model.trace.job_tables import (
     BANDS,
     GROUPS,
@@ -25,7 +25,7 @@ from tb_plugin.model.trace.job_tables import (
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of, kind_codes
-from tb_plugin.views.distributed.reported_links import in_order
+from tb_plugin.views.distributed.natural_order import in_order
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
@@ -254,8 +254,8 @@ def test_links_count_once_though_both_ends_state_them() -> None:
     assert rows == [("0", "0", "…456", 5), ("0", "1", "…456", 10), ("1", "0", "…456", 20), ("1", "0", "…her", 2)]
     view = view_of(parts)
     assert view.payloads["map_link_bytes"].x == ["0", "1"]
-    assert lines(view, "map_link_bytes") == {"0": [None, 10], "1": [22, None]}
-    assert lines(view, "map_link_bandwidth") == {"0": [None, 10**9], "1": [10**9, None]}
+    assert lines(view, "map_link_bytes") == {"rank_0": [None, 10], "rank_1": [22, None]}
+    assert lines(view, "map_link_bandwidth") == {"rank_0": [None, 10**9], "rank_1": [10**9, None]}
 
 
 def test_places_in_groups_become_ranks_where_a_rank_knows_its_own() -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table
-from tb_plugin.views.distributed.collectives_in_range import Stretch, collectives_of_workers, stretches_of
+from tb_plugin.views.distributed.collective_peers import Stretch, collectives_of_workers, stretches_of
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLES, loaded
 

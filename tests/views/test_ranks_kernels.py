@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,7 +157,8 @@ def test_shapes_and_types_tell_kernels_apart() -> None:
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
 def test_it_is_the_variance_of_means(means: list[int]) -> None:
     names = [f"rank{place}" for place in range(len(means))]
-    kind = Kind(("a", "", ""), names, 1, [*map(float, means)], sum(means), [*map(float, means)])
+    durations = np.array(means, np.float64)
+    kind = Kind(("a", "", ""), names, 1, durations, sum(means), durations, 0.0)
     assert sqrt(kind.variance) == pytest.approx(statistics.pstdev(means), abs=1e-6 * max(means))
     assert (means[kind.slowest], means[kind.fastest]) == (max(means), min(means))
     assert kind.slower is None if not min(means) else kind.slower == pytest.approx(max(means) / min(means) - 1)

@@ -23,19 +23,23 @@ TIMES = (
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in pipeline order. If this order is unknown, the stages are sorted by first rank.
-
-    Returns no stages if the stages are unknown.
-    """
-    every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
-    times, groups = every[STEP_TIMES], every[GROUPS]
-    kinds = zip(groups["kind"].to_pylist(), groups["ranks"].to_pylist(), strict=True)
-    stated = [*times["stage_ranks"].to_pylist(), *(ranks for kind, ranks in kinds if kind == STAGE)]
+    """Returns the stages in pipeline order, or by first rank if the order is unknown. () = the stages are unknown."""
+    times, groups, links, calls = (
+        tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)
+    )
+    group_rows = groups.to_pylist()
+    stated = [*times["stage_ranks"].to_pylist(), *(row["ranks"] for row in group_rows if row["kind"] == STAGE)]
     if listed := {ranks_in(text) for text in stated if text}:
         return tuple(sorted(listed))
     if found := _by_index(times):
         return tuple(found)
-    return connected_stages(_messages(every), _other_groups(every), _ranks(times))
+    used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
+    messages, others = _pairs(links), list[Stage]()
+    of_messages = list[Stage]()
+    for row in group_rows:
+        if row["ranks"]:
+            (of_messages if row["kind"] == P2P or row["group"] in used else others).append(ranks_in(row["ranks"]))
+    return connected_stages(messages or of_messages, others, pc.unique(times["rank"].drop_null()).to_pylist())
 
 
 def connected_stages(
@@ -49,20 +53,15 @@ def connected_stages(
     chains, stages = _Sets(), _Sets()
     for each in messages:
         chains.join(each)
-    if not chains:
+    if not chains.parent:
         return ()
-    for rank in (*ranks, *chains.members()):
+    for rank in (*ranks, *chains.parent):
         stages.join((rank,))
     for each in groups:
-        ends = [chains.of(rank) for rank in each if rank in chains]
-        if len(set(ends)) == len(ends):  # no two of them are of one chain
+        if not chains.any_together(each):
             stages.join(each)
     found = stages.sets()
-    for stage in found:
-        ends = [chains.of(rank) for rank in stage if rank in chains]
-        if len(set(ends)) < len(ends):
-            return ()
-    return tuple(found)
+    return () if any(chains.any_together(stage) for stage in found) else tuple(found)
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
@@ -90,10 +89,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _by_index(times: pa.Table) -> list[Stage]:
-    """Returns the stages according to the pipeline positions in the profile.
-
-    Returns no stages if the position of any rank is missing.
-    """
+    """Returns the stages by pipeline positions. The list is empty if the position of any rank is missing."""
     rows = zip(times["rank"].to_pylist(), times["pp_index"].to_pylist(), strict=True)
     index = {rank: place for rank, place in rows if rank is not None}
     if None in index.values() or len(set(index.values())) < 2:
@@ -101,76 +97,41 @@ def _by_index(times: pa.Table) -> list[Stage]:
     return [tuple(sorted(r for r, at in index.items() if at == place)) for place in sorted(set(index.values()))]
 
 
-def _ranks(times: pa.Table) -> list[int]:
-    found: list[int] = pc.unique(times["rank"].drop_null()).to_pylist()
-    return found
-
-
-def _messages(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    """Returns sets of ranks that exchange messages.
-
-    These are the two ranks of each link or, if no links are reported, the ranks of each group.
-    """
-    links = tables[LINKS]
+def _pairs(links: pa.Table) -> list[Stage]:
+    """Returns the two ranks of each link that transfers messages."""
     known = pc.and_(pc.equal(links["kind"], P2P), pc.not_equal(links["source"], links["destination"]))
     known = pc.and_(known, pc.invert(pc.fill_null(links["in_group"], True)))
-    ends = links.filter(pc.fill_null(known, False)).select(["source", "destination"])
-    pairs = ends.group_by(["source", "destination"], use_threads=False).aggregate([]).to_pylist()
-    if pairs:
-        return [(pair["source"], pair["destination"]) for pair in pairs]
-    return _members(tables, of_messages=True)
-
-
-def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    return _members(tables, of_messages=False)
-
-
-def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Returns the ranks of each group that exchanges messages.
-
-    If ``of_messages`` is False, returns the ranks of all other groups.
-    """
-    calls = tables[OPERATIONS]
-    used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
-    rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)
-    return [
-        ranks_in(ranks)
-        for group, kind, ranks in rows
-        if ranks and kind != STAGE and (kind == P2P or (group is not None and group in used)) is of_messages
-    ]
+    ends = links.filter(pc.fill_null(known, False)).group_by(["source", "destination"], use_threads=False)
+    return [(pair["source"], pair["destination"]) for pair in ends.aggregate([]).to_pylist()]
 
 
 class _Sets:
     """Disjoint sets of ranks (union-find)."""
 
     def __init__(self) -> None:
-        self._parent: dict[int, int] = {}
-
-    def __contains__(self, rank: int) -> bool:
-        return rank in self._parent
-
-    def __bool__(self) -> bool:
-        return bool(self._parent)
+        self.parent: dict[int, int] = {}
 
     def of(self, rank: int) -> int:
         """Returns the rank that represents the set of a rank."""
-        while self._parent[rank] != rank:
-            self._parent[rank] = self._parent[self._parent[rank]]
-            rank = self._parent[rank]
+        while self.parent[rank] != rank:
+            self.parent[rank] = self.parent[self.parent[rank]]
+            rank = self.parent[rank]
         return rank
 
     def join(self, ranks: Sequence[int]) -> None:
         for rank in ranks:
-            self._parent.setdefault(rank, rank)
+            self.parent.setdefault(rank, rank)
         for rank in ranks[1:]:
             first, other = sorted((self.of(ranks[0]), self.of(rank)))
-            self._parent[other] = first
+            self.parent[other] = first
 
-    def members(self) -> list[int]:
-        return list(self._parent)
+    def any_together(self, ranks: Sequence[int]) -> bool:
+        """Returns whether two of the ranks are in one set."""
+        ends = [self.of(rank) for rank in ranks if rank in self.parent]
+        return len(set(ends)) < len(ends)
 
     def sets(self) -> list[Stage]:
         found: dict[int, list[int]] = {}
-        for rank in sorted(self._parent):
+        for rank in sorted(self.parent):
             found.setdefault(self.of(rank), []).append(rank)
         return [tuple(ranks) for ranks in found.values()]

@@ -1,23 +1,25 @@
-"""Step times by rank and by pipeline stage."""
+"""Mean step times and call times by rank and by pipeline stage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.metrics import METRICS, STEP_COLUMNS
+from tb_plugin.analysis.job_tables.metrics import METRICS
 from tb_plugin.analysis.job_tables.stages import TIMES, Stage, ranks_in, ranks_text, stage_rows
-from tb_plugin.payloads import Line, Series
+from tb_plugin.payloads import Line, Metric, Series
 
 _PARTS = (
     ("preparing_ns", "runtime"), ("computing_alone_ns", "compute"), ("overlapped_ns", "overlap"),
     ("exposed_rest_ns", "communication"), ("exposed_receive_ns", "wait"), ("device_free_ns", "idle"),
 )  # fmt: skip
-_INDEXES = ("dp_index", "pp_index", "tp_index")
+_CALL_PARTS = (
+    ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
+)  # fmt: skip
 
 
 class RankTimes(msgspec.Struct, frozen=True):
@@ -28,61 +30,32 @@ class RankTimes(msgspec.Struct, frozen=True):
 
 
 def rank_means(times: pa.Table) -> list[RankTimes]:
-    """Returns the mean step times of each rank in nanoseconds, rounded down."""
-    rows = times.filter(pc.is_valid(times["rank"]))
-    found = rows.group_by("rank", use_threads=False).aggregate(
-        [(key, how) for key in TIMES for how in ("sum", "count")]
-    )
-    return sorted((_means(row, (row["rank"],)) for row in found.to_pylist()), key=lambda each: each.ranks)
+    """Returns the mean step times of each rank, rounded down."""
+    found = _means(times.filter(pc.is_valid(times["rank"])), "rank")
+    return sorted((RankTimes((rank,), mean) for rank, mean in found), key=lambda each: each.ranks)
 
 
 def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
-    """Returns the mean step times of each stage in nanoseconds.
+    """Returns the mean step times of each stage.
 
     If the profile does not report stage times, the time of a stage in each step is the maximum over its ranks.
     """
     rows = times.filter(pc.is_valid(times["stage_ranks"]))
-    if not rows.num_rows:
-        rows = stage_rows(times, stages)
-    found = rows.group_by("stage_ranks", use_threads=False).aggregate(
-        [(key, how) for key in TIMES for how in ("sum", "count")]
-    )
-    return sorted((_means(row, ranks_in(row["stage_ranks"])) for row in found.to_pylist()), key=lambda each: each.ranks)
+    found = _means(rows if rows.num_rows else stage_rows(times, stages), "stage_ranks")
+    return sorted((RankTimes(ranks_in(ranks), mean) for ranks, mean in found), key=lambda each: each.ranks)
 
 
-def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
-    """Returns the table of step times: one row per step and rank.
-
-    If there are several stages, the table also has one row per step and stage.
-    """
-    of_ranks = times.filter(pc.is_valid(times["rank"]))
-    of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
-    if not of_stages.num_rows and len(stages) > 1:
-        of_stages = stage_rows(times, stages)
-    rows = pa.concat_tables([of_ranks, of_stages]).sort_by([("step", "ascending"), ("rank", "ascending")])
-    place = {rank: ranks_text(stage) for stage in stages for rank in stage}
-    ranks = rows["rank"].to_pylist()
-    data = {
-        "job_row": pa.array(["stage" if rank is None else f"rank {rank}" for rank in ranks], pa.string()),
-        "job_rank": rows["rank"],
-        "job_stage": pc.coalesce(
-            rows["stage_ranks"], pa.chunked_array([pa.array([place.get(r) for r in ranks], pa.string())])
-        ),
-        "step": rows["step"],
-        **{shown: rows[key] for key, shown in STEP_COLUMNS.items()},
-        **{key: rows[key] for key in _INDEXES},
-    }
-    empty = tuple(key for key, column in data.items() if column.null_count == len(column))
-    columns = METRICS.columns(*data, hidden=(*empty, "job_rank"))
-    return Frame("job_steps", "Steps", columns, pa.table(data), ("job_row", "job_stage", "step"), "job_row")
+def _means(rows: pa.Table, key: str) -> list[tuple[Any, dict[str, int]]]:
+    sums = rows.group_by(key, use_threads=False).aggregate([(time, how) for time in TIMES for how in ("sum", "count")])
+    return [
+        (row[key], {time: row[f"{time}_sum"] // count for time in TIMES if (count := row[f"{time}_count"])})
+        for row in sums.to_pylist()
+    ]
 
 
-def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a chart of the mean step time, with one stacked bar per rank or stage (``key``).
-
-    The parts of a bar are the parts of the step.
-    """
-    parts = [_parts(row.times) for row in rows]
+def step_bars(name: str, title: str, subtitle: str, x: Metric, rows: Sequence[tuple[str, RankTimes]]) -> Series:
+    """Returns a chart of the mean step time, with one stacked bar per rank or stage."""
+    parts = [_parts(row.times) for _, row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}
     lines = [
@@ -90,7 +63,33 @@ def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[Ran
         for part, category in _PARTS
         if any(each.get(part) for each in parts)
     ]
-    return Series(name, title, subtitle, METRICS.metric(key), [label(row.ranks) for row in rows], lines, "stacked_bars")
+    return Series(name, title, subtitle, x, [row for row, _ in rows], lines, "stacked_bars")
+
+
+def call_bars(name: str, title: str, subtitle: str, x: Metric, calls: pa.Table, key: str, window: str) -> Series | None:
+    """Returns a chart of the mean call time over the steps with calls, with one stacked bar per rank.
+
+    ``key`` is the column of the rank. Returns None without calls.
+    """
+    sums = ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
+    found = calls.filter(pc.is_valid(calls[key])).group_by(key, use_threads=False)
+    rows = found.aggregate(
+        [("step", "count_distinct", pc.CountOptions("all")), *((each, "sum") for each in sums)]
+    ).to_pylist()
+    if not rows:
+        return None
+    values: dict[str, list[int | float | None]] = {part: [] for part, _ in _CALL_PARTS}
+    for row in rows:
+        transit, wait, synchronization, idle = (row[f"{each}_sum"] for each in sums)
+        rest = None if wait is None else wait - (synchronization or 0)
+        for part, time in zip(values, (transit, synchronization, rest, idle), strict=True):
+            values[part].append(None if time is None else max(time, 0) // row["step_count_distinct"])
+    lines = [
+        Line(METRICS.metric(part, window=window), category, values[part])
+        for part, category in _CALL_PARTS
+        if any(value is not None for value in values[part])
+    ]
+    return Series(name, title, subtitle, x, [str(row[key]) for row in rows], lines, "stacked_bars")
 
 
 def label(ranks: Stage) -> str:
@@ -112,12 +111,3 @@ def _parts(times: dict[str, int]) -> dict[str, int]:
     if "free_ns" in times:
         parts["device_free_ns"] = times["free_ns"]
     return parts
-
-
-def _means(row: dict[str, int | None], ranks: Stage) -> RankTimes:
-    times = {}
-    for key in TIMES:
-        total, count = row[f"{key}_sum"], row[f"{key}_count"]
-        if total is not None and count:
-            times[key] = total // count
-    return RankTimes(ranks, times)

@@ -205,7 +205,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
-        from tb_plugin.views.distributed.part_schema import schema_hash
+        from tb_plugin.views.distributed.rank.profile import schema_hash
 
         try:
             part = part_with_borrowed(registry.analysis_by_id(VIEW), made)

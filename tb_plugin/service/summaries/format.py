@@ -213,7 +213,7 @@ def check_header(about: SummaryHeader, wanted: Wanted) -> None:
 
 def check_stamp(about: SummaryHeader) -> None:
     """Raises SummaryRefused if a summary was written by an incompatible version."""
-    from tb_plugin.views.distributed.part_schema import schema_hash
+    from tb_plugin.views.distributed.rank.profile import schema_hash
 
     if about.stamp != schema_hash():
         raise SummaryRefused("was written by another version")
@@ -244,7 +244,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
 
 
 def _table(name: str, data: bytes) -> pa.Table:
-    from tb_plugin.views.distributed.part_schema import part_shapes
+    from tb_plugin.views.distributed.rank.profile import part_shapes
 
     shape = part_shapes().get(name)
     if shape is None:
@@ -261,7 +261,7 @@ def _table(name: str, data: bytes) -> pa.Table:
 
 
 def _check_values(name: str, table: pa.Table) -> None:
-    from tb_plugin.views.distributed.part_schema import NEVER_NULL
+    from tb_plugin.views.distributed.rank.profile import NEVER_NULL
 
     for each in table.columns:
         column = pc.list_flatten(each) if pa.types.is_list(each.type) else each
@@ -278,7 +278,7 @@ def _check_values(name: str, table: pa.Table) -> None:
 
 def _check(part: Part) -> None:
     """Raises SummaryRefused if a result lacks tables, has unknown tables, or contains impossible facts."""
-    from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
+    from tb_plugin.views.distributed.rank.profile import ALWAYS, FACTS
     from tb_plugin.views.distributed.rank.reported import REPORTED
 
     if any(name not in part.frames for name in ALWAYS) or any(

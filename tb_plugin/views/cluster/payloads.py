@@ -10,20 +10,21 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.communication import SEND_LESS
-from tb_plugin.analysis.job_tables.metrics import METRICS, REPORTED
-from tb_plugin.analysis.job_tables.slow_ranks import by_stage, findings
-from tb_plugin.analysis.job_tables.stages import STAGE, Stage, stages_of
-from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
-from tb_plugin.analysis.job_tables.traffic import band_frame, communication_frame, link_frame, link_maps, link_totals
-from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
-from tb_plugin.payloads import Figure, Line, Notice, Series
+from tb_plugin.analysis.job_tables.findings import by_stage, findings
+from tb_plugin.analysis.job_tables.links import Link, bytes_per_second, counted_links, link_maps
+from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, METRICS, REPORTED, STEP_COLUMNS
+from tb_plugin.analysis.job_tables.stages import STAGE, Stage, ranks_text, stage_rows, stages_of
+from tb_plugin.analysis.job_tables.steps import RankTimes, call_bars, label, rank_means, stage_means, step_bars
+from tb_plugin.analysis.job_tables.tables import Columns, job_frame, sum_by_key, with_count
+from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
+from tb_plugin.payloads import Figure, Notice, Series
 
-# reported column, metric, colour
-_CALLS = (
-    ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
-)  # fmt: skip
 # maximum number of bars in a chart; the table has all ranks
 MOST_DRAWN = 1024
+# share of the step above which exposed communication is a finding
+MAX_EXPOSED_SHARE = 1 / 3
+_STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
+_INDEXES = ("dp_index", "pp_index", "tp_index")
 
 
 class JobPayloads(msgspec.Struct, frozen=True, eq=False):
@@ -35,7 +36,6 @@ class JobPayloads(msgspec.Struct, frozen=True, eq=False):
     """Step time, share of exposed communication, and share of the pipeline bubble."""
     findings: list[Notice]
     pictures: list[Series]
-    """Charts by rank and by stage, and matrices of links. Charts are omitted if their data is not reported."""
     frames: dict[str, Frame]
 
 
@@ -44,22 +44,12 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
     ranks, of_stages = rank_means(times), stage_means(times, stages)
-    totals = link_totals(every[LINKS])
-    pictures = []
-    if ranks:
-        text = (
-            f"mean step, the first {MOST_DRAWN:,} of {len(ranks):,} ranks" if len(ranks) > MOST_DRAWN else "mean step"
-        )
-        pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
-    if of_stages:
-        text = "each part: maximum over all ranks; no single rank has this step"
-        pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
-    pictures += _call_bars(every[OPERATIONS], len(ranks))
+    links = _links(every[LINKS])
     frames = (
-        step_frame(times, stages),
-        communication_frame(every),
-        band_frame(every),
-        link_frame(totals),
+        _steps(times, stages),
+        _communication(every[OPERATIONS], every[GROUPS]),
+        _bands(every[BANDS], every[GROUPS]),
+        _links_frame(links),
         _groups(every[GROUPS]),
     )
     return JobPayloads(
@@ -67,57 +57,131 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         stages,
         sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
         step_figures(ranks),
-        [*exposed_findings(ranks, stages), *findings(ranks, stages, of_stages, totals)],
-        [*pictures, *link_maps(totals)],
+        [*exposed_findings(ranks, stages), *findings(times, stages, links)],
+        [
+            *_pictures(ranks, of_stages, every[OPERATIONS]),
+            *link_maps(links, int, METRICS.metric("link_destination", "To")),
+        ],
         {frame.name: frame for frame in frames},
     )
 
 
-def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """Returns a chart of communication calls with one bar per rank.
+def _pictures(ranks: Sequence[RankTimes], stages: Sequence[RankTimes], calls: pa.Table) -> Iterator[Series]:
+    x, text = METRICS.metric("job_rank"), "mean step"
+    if len(ranks) > MOST_DRAWN:
+        text += f", the first {MOST_DRAWN:,} of {len(ranks):,} ranks"
+    if ranks:
+        rows = [(label(row.ranks), row) for row in ranks[:MOST_DRAWN]]
+        yield step_bars("rank_times", "Step time by rank", text, x, rows)
+    if stages:
+        text = "each part: maximum over all ranks; no single rank has this step"
+        rows = [(label(row.ranks), row) for row in stages]
+        yield step_bars("stage_times", "Step time by stage", text, METRICS.metric("job_stage"), rows)
+    calling = pc.unique(calls["rank"].drop_null()).sort()
+    drawn = calls.filter(pc.is_in(calls["rank"], calling[:MOST_DRAWN])).sort_by("rank")
+    text = "mean step, sum over calls"
+    text += f"; {len(calling):,} of {len(ranks):,} ranks report calls" if len(calling) < len(ranks) else ""
+    if (bars := call_bars("rank_calls", "Communication by rank", text, x, drawn, "rank", REPORTED)) is not None:
+        yield bars
 
-    Each bar shows the parts of the mean call time, over the steps for which the rank reports calls.
-    """
-    keys = [key for key, _, _ in _CALLS]
-    found = calls.group_by("rank", use_threads=False).aggregate(
-        [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
-    )
-    every = [row for row in found.sort_by("rank").to_pylist() if row["rank"] is not None]
-    rows = every[:MOST_DRAWN]
-    if not rows:
-        return []
-    lines = [
-        Line(
-            METRICS.metric(shown, window=REPORTED),
-            category,
-            [
-                None if row[f"{key}_sum"] is None else max(row[f"{key}_sum"], 0) // row["step_count_distinct"]
-                for row in rows
-            ],
-        )
-        for key, shown, category in _CALLS
+
+def _steps(times: pa.Table, stages: Sequence[Stage]) -> Frame:
+    """Returns one row per step and rank, and one row per step and stage if there are several stages."""
+    of_ranks = times.filter(pc.is_valid(times["rank"]))
+    of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
+    if not of_stages.num_rows and len(stages) > 1:
+        of_stages = stage_rows(times, stages)
+    rows = pa.concat_tables([of_ranks, of_stages]).sort_by([("step", "ascending"), ("rank", "ascending")])
+    place = {rank: ranks_text(stage) for stage in stages for rank in stage}
+    ranks = rows["rank"].to_pylist()
+    stage = pa.chunked_array([pa.array([place.get(rank) for rank in ranks], pa.string())])
+    data = {
+        "job_row": pa.array(["stage" if rank is None else f"rank {rank}" for rank in ranks], pa.string()),
+        "job_rank": rows["rank"],
+        "job_stage": pc.coalesce(rows["stage_ranks"], stage),
+        "step": rows["step"],
+        **{shown: rows[key] for key, shown in STEP_COLUMNS.items()},
+        **{key: rows[key] for key in _INDEXES},
+    }
+    empty = tuple(key for key, column in data.items() if column.null_count == len(column))
+    columns = METRICS.columns(*data, hidden=(*empty, "job_rank"))
+    return Frame("job_steps", "Steps", columns, pa.table(data), ("job_row", "job_stage", "step"), "job_row")
+
+
+def _communication(calls: pa.Table, groups: pa.Table) -> Frame:
+    found = _sorted_sums(with_count(calls), ("group", "kind", "rank"), ("calls", *CALL_COLUMNS))
+    data = {
+        "group": found["group"],
+        **_group_columns(found, groups),
+        "group_kind": found["kind"],
+        "job_rank": found["rank"],
+        "job_calls": found["calls"],
+        **{shown: found[key] for key, shown in CALL_COLUMNS.items()},
+    }
+    keys = ("group", "group_kind", "job_rank")
+    return job_frame(METRICS, "job_communication", "Communication", data, keys, "group")
+
+
+def _bands(bands: pa.Table, groups: pa.Table) -> Frame:
+    found = _sorted_sums(bands, ("group", "kind", "rank", "band", "part_of"), ("bytes", "transit_ns"))
+    moved = zip(found["bytes"].to_pylist(), found["transit_ns"].to_pylist(), strict=True)
+    data = {
+        "link_kind": found["band"],
+        "link_part_of": found["part_of"],
+        "group": found["group"],
+        **_group_columns(found, groups),
+        "group_kind": found["kind"],
+        "job_rank": found["rank"],
+        "link_bytes": found["bytes"],
+        "link_ns": found["transit_ns"],
+        "link_bandwidth": pa.array([bytes_per_second(*each) for each in moved], pa.int64()),
+    }
+    keys = ("group", "group_kind", "job_rank", "link_kind")
+    return job_frame(METRICS, "job_bands", "Kinds of links", data, keys, "link_kind")
+
+
+def _sorted_sums(table: pa.Table, keys: tuple[str, ...], sums: tuple[str, ...]) -> pa.Table:
+    return sum_by_key(table, keys, sums).sort_by([(key, "ascending") for key in keys])
+
+
+def _group_columns(found: pa.Table, groups: pa.Table) -> Columns:
+    """Returns the name and the ranks of the group of each row."""
+    rows = groups.to_pylist()
+    texts = {
+        shown: {row["group"]: row[key] for row in rows if row["group"] and row[key]}
+        for shown, key in (("group_name", "name"), ("members", "ranks"))
+    }
+    names = found["group"].to_pylist()
+    return {shown: pa.array([of.get(name) for name in names], pa.string()) for shown, of in texts.items()}
+
+
+def _links(links: pa.Table) -> list[Link]:
+    """Returns the traffic between ranks. Links whose ends are positions in a group are skipped."""
+    known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
+    rows = counted_links(links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False)))))
+    sums = _sorted_sums(rows, ("source", "destination", "transport"), ("bytes", "transit_ns"))
+    return [
+        Link(str(row["source"]), str(row["destination"]), row["transport"], row["bytes"] or 0, row["transit_ns"] or 0)
+        for row in sums.to_pylist()
     ]
-    x = METRICS.metric("job_rank")
-    title, text = "Communication by rank", "mean step, sum over calls"
-    text += f"; {len(every):,} of {ranks:,} ranks report calls" if len(every) < ranks else ""
-    return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
+
+
+def _links_frame(links: list[Link]) -> Frame:
+    data: Columns = {
+        "link_source": pa.array([int(link.source) for link in links], pa.int64()),
+        "link_destination": pa.array([int(link.destination) for link in links], pa.int64()),
+        "link_kind": pa.array([link.transport for link in links], pa.string()),
+        "link_bytes": pa.array([link.moved_bytes for link in links], pa.int64()),
+        "link_ns": pa.array([link.link_ns for link in links], pa.int64()),
+        "link_bandwidth": pa.array([link.bandwidth for link in links], pa.int64()),
+    }
+    return job_frame(METRICS, "job_links", "Links", data, ("link_source", "link_destination", "link_kind"), "link_kind")
 
 
 def _groups(table: pa.Table) -> Frame:
-    data = {
-        "members": table["ranks"],
-        "group_name": table["name"],
-        "group_kind": table["kind"],
-        "group": table["group"],
-    }
-    empty = tuple(key for key, column in data.items() if column.null_count == len(column))
-    columns = METRICS.columns(*data, hidden=empty)
-    return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")
-
-
-# share of the step above which exposed communication is a finding
-MAX_EXPOSED_SHARE = 1 / 3
-_STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
+    sources = {"members": "ranks", "group_name": "name", "group_kind": "kind", "group": "group"}
+    data = {shown: table[key] for shown, key in sources.items()}
+    return job_frame(METRICS, "job_groups", "Groups", data, ("members", "group"), "members")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
@@ -125,10 +189,9 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
 
     The list is empty without step times.
     """
-    length, exposed, bubble = _sums(ranks)
+    count, length, exposed, bubble = _sums(ranks)
     if not length:
         return []
-    count = len(_with_whole_steps(ranks))
     figures = [METRICS.figure("job_step_ns", length // count), METRICS.figure("exposed_share", exposed / length)]
     return [*figures, *([METRICS.figure("bubble_share", bubble / length)] if bubble else [])]
 
@@ -139,13 +202,12 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     The share must exceed ``MAX_EXPOSED_SHARE``. If there are no stages, the finding describes the whole job.
     """
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
-    known = [each for each in found if each[0][0]]
+    known = [each for each in found if each[0][1]]
     if not known:
         return
-    (length, exposed, bubble), worst = max(known, key=lambda each: each[0][1] / each[0][0])
+    (count, length, exposed, bubble), worst = max(known, key=lambda each: each[0][2] / each[0][1])
     if exposed <= MAX_EXPOSED_SHARE * length:
         return
-    count = len(_with_whole_steps(worst))
     figures = [
         METRICS.figure("exposed_share", exposed / length),
         METRICS.figure("exposed_ns", exposed // count),
@@ -162,14 +224,13 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MAX_EXPOSED_SHARE)
 
 
-def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
-    return [each for each in ranks if all(key in each.times for key in _STEP_PARTS)]
-
-
-def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Returns three sums over the ranks that report a complete step: step time, exposed communication and bubble."""
-    times = [each.times for each in _with_whole_steps(ranks)]
-    length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
-        each.get("preparing_ns", 0) for each in times
+def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int, int]:
+    """Returns the number of ranks with a complete step, and their step time, exposed communication and bubble."""
+    times = [each.times for each in ranks if all(key in each.times for key in _STEP_PARTS)]
+    length = sum(each.get(key, 0) for each in times for key in (*_STEP_PARTS, "preparing_ns"))
+    return (
+        len(times),
+        length,
+        sum(each["exposed_ns"] for each in times),
+        sum(each.get("bubble_ns", 0) for each in times),
     )
-    return length, sum(each["exposed_ns"] for each in times), sum(each.get("bubble_ns", 0) for each in times)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,105 +26,24 @@ from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
-UNREAD = "Load the traces of the remaining ranks to get exact values instead of bounds."
+_SAME_STEPS = "Record the same steps on every rank."
+_RECORD_ALL = "Record all ranks to see whether the transfer or a late rank takes the time."
 
 
-def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
-    """Returns all findings about the workers, including the memory notices in ``held``.
+def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Params) -> list[Notice]:
+    """Returns all findings about the workers, including the notices in ``memory``.
 
     ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason why a
     summary was rejected.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
-        text = f"Summary not used: {refused}."
-        notices.append(
-            Notice(
-                "summary_refused",
-                "info",
-                text,
-                "No data is missing, but the next request may take as long as this request.",
-                [],
-            )
-        )
-    notices += not_compared(data.left_out)
-    bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
-    size_figures = (
-        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
-    )
-    present = "{workers} of {world_size} ranks are loaded."
-    if data.world_size is None:
-        present = "{workers} of at least {world_size} ranks are loaded."
-    failed = [worker for worker, _ in LeftOut.of(params).failed]
-    unread = failed_ranks(failed)
-    if data.world_size is not None and missing:
-        lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
-        present = "; ".join(
-            [
-                "{workers} of {world_size} ranks are loaded",
-                *([f"unreadable: {', '.join(failed[:_MAX_NAMED])}{_more_suffix(len(failed))}"] if failed else []),
-                *([f"without a trace: {lacking}"] if lacking else []),
-            ]
-        )
-        present += "."
-    only_unread = unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0
-    if data.is_single:
-        known = "ollective durations include wait time and bandwidth is not shown."
-        text = f"{present.replace(' are ', ' is ', 1)} C{known}" if missing else f"Only one rank is loaded, so c{known}"
-        advice = "Put the traces of all ranks into one run folder."
-        notices += _unsplit_notice(rows[0], bool(data.reported))
-        notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, size_figures))
-    if bounded:
-        figures = [
-            *size_figures,
-            METRICS.figure("bounded", bounded),
-            METRICS.figure("matched", total_of(rows, "matched")),
-        ]
-        text = f"{present} " if missing else ""
-        without_group = _bounded_without_group(data)
-        lacking = "may be" if without_group == bounded else "are, or may be," if without_group else "are"
-        why = " (not all of them report their group)" if without_group else ""
-        text += (
-            f"{{bounded}} of {{matched}} matched calls {lacking} incomplete: a rank of their group is not loaded{why}. "
-            "Wait and bandwidth are lower bounds, transfer an upper bound."
-        )
-        todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
-        incomplete = _workers_with_missing_calls(data)
-        if missing:
-            text += f" Calls of {incomplete} are also missing." if incomplete else ""
-        else:
-            text += f" All ranks are loaded, but calls of {incomplete} are missing." if incomplete else ""
-            todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
-        notices.append(Notice("bounds", "medium", text, todo, figures))
-    elif missing and not data.is_single:
-        todo = "Load the remaining traces." if only_unread else "Record all ranks to be sure."
-        notices.append(Notice("workers_missing", "low", present, todo, size_figures))
-    if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
-        text = (
-            "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
-            "have such calls."
-        )
-        figures = [
-            METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
-            METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
-        ]
-        advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
-        notices.append(Notice("groups_inferred", "info", text, advice, figures))
-    if estimated := total_of(rows, "estimated"):
-        text = (
-            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
-            "time is estimated from calls of the same collective on all workers."
-        )
-        figures = [METRICS.figure("estimated", estimated)]
-        notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
-    unmatched = total_of(rows, "unmatched")
-    if unmatched and not data.is_single:
-        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
-        figures = [METRICS.figure("unmatched", unmatched)]
-        notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
+        todo = "No data is missing, but the next request may take as long as this request."
+        notices.append(Notice("summary_refused", "info", f"Summary not used: {refused}.", todo, []))
+    notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows, params)]
     if data.is_single:
         return notices
-    notices += clock_notices(data)
+    notices += [*_call_notices(data, rows), *clock_notices(data)]
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = straggler_report(data)
@@ -138,19 +57,76 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
         *_transferring([means[str(row["worker"])] for row in moved], data.reported.moving_ns),
-        *held,
+        *memory,
         *notices,
     ]
 
 
+def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[Notice]:
+    """Yields notices about ranks that are not loaded, and about calls that therefore lack a rank."""
+    missing = data.size is not None and data.size > len(data.names)
+    figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
+    failed = [worker for worker, _ in LeftOut.of(params).failed]
+    unread = failed_ranks(failed)
+    of = "of" if data.world_size is not None else "of at least"
+    present = f"{{workers}} {of} {{world_size}} ranks {'is' if data.is_single else 'are'} loaded"
+    if data.world_size is not None and missing:
+        lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
+        present += f"; unreadable: {', '.join(failed[:_MAX_NAMED])}{_more_suffix(len(failed))}" if failed else ""
+        present += f"; without a trace: {lacking}" if lacking else ""
+    present += "."
+    todo = "Record all ranks to see who arrives last."
+    if unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0:
+        todo = "Load the traces of the remaining ranks to get exact values."
+    if data.is_single:
+        yield from _unsplit_notice(rows[0], bool(data.reported))
+        known = "ollective durations include wait time and bandwidth is not shown."
+        text = f"{present} C{known}" if missing else f"Only one rank is loaded, so c{known}"
+        advice = "Put the traces of all ranks into one run folder."
+        yield Notice("one_worker", "medium" if missing else "info", text, advice, figures)
+    if bounded := total_of(rows, "bounded"):
+        counts = [METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
+        incomplete = _workers_with_missing_calls(data)
+        text = f"{present} " if missing else ""
+        text += (
+            "{bounded} of {matched} matched calls are incomplete: a rank of their group is not loaded, or their group is "
+            "unknown. Wait and bandwidth are lower bounds, transfer an upper bound."
+        )
+        if incomplete:
+            text += f" Calls of {incomplete} are{' also' if missing else ''} missing."
+        if not missing:
+            todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
+        yield Notice("bounds", "medium", text, todo, [*figures, *counts])
+    elif missing and not data.is_single:
+        yield Notice("workers_missing", "low", present, todo, figures)
+
+
+def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
+    """Yields notices about inferred groups, estimated transfer times and calls without a match."""
+    if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
+        text = (
+            "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
+            "have such calls."
+        )
+        figures = [
+            METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
+            METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
+        ]
+        advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
+        yield Notice("groups_inferred", "info", text, advice, figures)
+    if estimated := total_of(rows, "estimated"):
+        text = (
+            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
+            "time is estimated from calls of the same collective on all workers."
+        )
+        yield Notice("estimated", "low", text, _SAME_STEPS, [METRICS.figure("estimated", estimated)])
+    if unmatched := total_of(rows, "unmatched"):
+        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
+        yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])
+
+
 def _more_suffix(count: int) -> str:
     return f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else ""
-
-
-def _bounded_without_group(data: JobData) -> int:
-    calls = data.calls
-    bound = calls.waiting.timing == TIMINGS.index(BOUND)
-    return int((bound & (numbers_of(calls.data, "ranks_of_group") < 1)).sum())
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
@@ -196,11 +172,11 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
 
 
-def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
+def _transferring(rows: list[Row], reporting: Collection[str]) -> list[Notice]:
     """Returns a finding about transfer time, if transfers cost time on at least half of the workers.
 
     The finding describes the median worker. If most calls lack a rank, the finding says that the split into wait
-    and transfer is unknown. For workers in ``stated``, which report transit times, the split is known.
+    and transfer is unknown. For workers in ``reporting``, which report transit times, the split is known.
     """
     # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -208,54 +184,38 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
         return []
     middle = sorted(losing, key=_exposed_of)[len(losing) // 2]
     least, most = _bound_prefixes(middle)
-    text, whose = (
-        "Exposed communication takes {communication_exposed} of the step on {worker}.",
-        "its communication",
+    text = "Exposed communication takes {communication_exposed} of the step on {worker}"
+    text += (
+        f", the {'worst' if len(losing) == 2 else 'median'} of {{workers}} workers above 10 %."
+        if len(losing) > 1
+        else "."
     )
-    if len(losing) > 1:
-        text, whose = (
-            "Exposed communication exceeds 10 % of the step on {workers} workers "
-            f"({'worst' if len(losing) == 2 else 'median'}: {{worker}}, {{communication_exposed}}).",
-            "the communication of {worker}",
-        )
-    unknown = str(middle["worker"]) not in stated
+    unknown = str(middle["worker"]) not in reporting
     if unknown and 2 * total_of([middle], "bounded") > total_of([middle], "matched"):
         text += (
-            f" In {whose}, at least {{wait_ns}} per step is wait and at most {{transfer_ns}} is transfer. Most of "
+            " At least {wait_ns} per step of its communication is wait and at most {transfer_ns} is transfer. Most of "
             "these calls lack a rank, so the split is unknown."
         )
-        todo = "Record all ranks to see whether the transfer or a late rank takes the time."
-        notice = _communication_notice("communication_unsplit", middle, len(losing), text, todo)
+        notice = _communication_notice("communication_unsplit", middle, len(losing), text, _RECORD_ALL)
         return [replace(notice, severity="medium")]
-    text += f" Most of {whose} is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
-    return [
-        _communication_notice("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])
-    ]
-
-
-def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
-    if _exposed_of(row) <= COMMUNICATION_SHARE:
-        return []
-    text = (
-        f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
-        f"{', as reported by the profiler' if is_stated else ''}. The share of time spent waiting for other ranks is "
-        "unknown because other ranks are not loaded."
+    text += (
+        f" Most of its communication is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
     )
-    figures = [
-        METRICS.figure("worker", str(row["worker"])),
-        METRICS.figure("communication_exposed", _exposed_of(row)),
-    ]
-    return [
-        Notice(
-            "communication_unsplit",
-            "medium",
-            text,
-            "Record all ranks to see whether the transfer or a late rank takes the time.",
-            figures,
-            "communication_exposed",
-            COMMUNICATION_SHARE,
+    todo = SEND_LESS[0].upper() + SEND_LESS[1:]
+    return [_communication_notice("communication_transfer", middle, len(losing), text, todo)]
+
+
+def _unsplit_notice(row: Row, is_reported: bool) -> Iterator[Notice]:
+    share = _exposed_of(row)
+    if share > COMMUNICATION_SHARE:
+        text = (
+            f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
+            f"{', as reported by the profiler' if is_reported else ''}. The share of time spent waiting for other ranks is "
+            "unknown because other ranks are not loaded."
         )
-    ]
+        figures = [METRICS.figure("worker", str(row["worker"])), METRICS.figure("communication_exposed", share)]
+        threshold = "communication_exposed", COMMUNICATION_SHARE
+        yield Notice("communication_unsplit", "medium", text, _RECORD_ALL, figures, *threshold)
 
 
 def _bound_prefixes(row: Row) -> tuple[str, str]:

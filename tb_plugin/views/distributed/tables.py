@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.groupby import codes
+from tb_plugin.lib.groupby import codes, sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
@@ -60,6 +60,11 @@ _SINGLE_FIRST = (
     "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
+_SINGLE_HIDDEN = (
+    "call", "group_ranks", "elements", "on_device", "match", "match_kind", "bus_factor", "source_rank",
+    "destination_rank", "arrival_wait_ns",
+)  # fmt: skip
+_STRAGGLER_HIDDEN = ("collectives_met", "late_z", "late_q", *(f"more_{key}_ns" for key in COMPONENTS))
 
 
 @cached_by_argument
@@ -67,71 +72,29 @@ def frames(data: JobData) -> Mapping[str, Frame]:
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
     singles, stragglers = _shortened(_singles(data)), straggler_table(data)
+    groups = _shortened(table({**GROUP, "group_shape": pa.string()}, data.process_groups))
+    operation_keys = ("worker", "collective", "dtype", "group")
+    straggler_titles = {"lost_ns": "Cost per step", "last_share": "Last share in its group"}
     every = [
-        frame(
-            "workers",
-            "Workers",
-            workers,
-            ("worker",),
-            "worker",
-            ("compute_ns", *nothing_in(workers)),
-            WORKER_TITLES,
+        _frame("workers", "Workers", workers, ("worker",), "worker", ("compute_ns",), WORKER_TITLES),
+        _frame("steps", "Steps", steps, ("worker", "step"), "worker", ("compute_ns",)),
+        _frame("operations", "Communication operations", operations, operation_keys, "collective", ("matched",)),
+        _frame("collectives", "Single collectives", singles, ("worker", "call"), "collective", _SINGLE_HIDDEN),
+        _frame(
+            "stragglers", "Stragglers", stragglers, ("worker", "group"), "worker", _STRAGGLER_HIDDEN, straggler_titles
         ),
-        frame("steps", "Steps", steps, ("worker", "step"), "worker", ("compute_ns", *nothing_in(steps))),
-        frame(
-            "operations",
-            "Communication operations",
-            operations,
-            ("worker", "collective", "dtype", "group"),
-            "collective",
-            ("matched", *nothing_in(operations)),
-        ),
-        frame(
-            "collectives",
-            "Single collectives",
-            singles,
-            ("worker", "call"),
-            "collective",
-            (
-                "call",
-                "group_ranks",
-                "elements",
-                "on_device",
-                "match",
-                "match_kind",
-                "bus_factor",
-                "source_rank",
-                "destination_rank",
-                "arrival_wait_ns",
-                *nothing_in(singles),
-            ),
-        ),
-        frame(
-            "stragglers",
-            "Stragglers",
-            stragglers,
-            ("worker", "group"),
-            "worker",
-            (
-                "collectives_met",
-                "late_z",
-                "late_q",
-                *(f"more_{key}_ns" for key in COMPONENTS),
-                *nothing_in(stragglers),
-            ),
-            {"lost_ns": "Cost per step", "last_share": "Last share in its group"},
-        ),
-        frame(
-            "process_groups",
-            "Process groups",
-            _shortened(table({**GROUP, "group_shape": pa.string()}, data.process_groups)),
-            ("group", "group_ranks"),
-            "group",
-        ),
+        frame("process_groups", "Process groups", groups, ("group", "group_ranks"), "group"),
         frame("clocks", "Clocks", table(CLOCK, clock_rows(data)), ("worker",), "worker"),
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
+
+
+def _frame(
+    name: str, title: str, data: pa.Table, keys: tuple[str, ...], named: str, hidden: tuple[str, ...],
+    titles: Mapping[str, str] | None = None,
+) -> Frame:  # fmt: skip
+    return frame(name, title, data, keys, named, (*hidden, *nothing_in(data)), titles)
 
 
 def nothing_in(data: pa.Table) -> tuple[str, ...]:
@@ -201,7 +164,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
     for key in STEP:
         if key != "step":
             values = data.step_table[key]
-            total = _sums(worker, pc.fill_null(values, 0).to_numpy(), len(data.names)).tolist()
+            total = sum_by(worker, pc.fill_null(values, 0).to_numpy(), len(data.names)).tolist()
             unknown = np.bincount(worker[np.asarray(pc.is_null(values))], minlength=len(data.names)).tolist()
             totals[key] = [None if lacking else value for value, lacking in zip(total, unknown, strict=True)]
     return totals
@@ -209,28 +172,26 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 def clock_rows(data: JobData) -> list[Row]:
     """Returns one row per worker: the clock, and the number of the worker's calls with a known order of arrival."""
-    clocks = data.clocks
+    clocks, rows = data.clocks, []
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
-    rows: list[Row] = []
     for w, name in enumerate(data.names):
         known, how = bool(clocks.comparable[w]), HOW[clocks.how[w]]
-        rows.append(
-            {
-                "worker": name,
-                "clock_how": how,
-                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_reported[w] else None,
-                "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
-                "clock_drift_error_ppb": float(clocks.drift_error[w]) * 1e9 if how == DRIFT else None,
-                "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
-                "clock_anchors": int(clocks.anchors[w]),
-                "clock_aside": int(clocks.aside[w]),
-                "clock_set": int(clocks.connected[w]) if known else None,
-                "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
-                "arrivals_known": counts[0][w],
-                "arrivals_suppressed": counts[1][w],
-                "arrivals_later": counts[2][w],
-            }
+        row: Row = dict.fromkeys(CLOCK)
+        row |= {"worker": name, "clock_how": how}
+        row |= {"clock_anchors": int(clocks.anchors[w]), "clock_aside": int(clocks.aside[w])}
+        row |= dict(
+            zip(("arrivals_known", "arrivals_suppressed", "arrivals_later"), (n[w] for n in counts), strict=True)
         )
+        if known and data.is_zero_reported[w]:
+            row["clock_offset_ns"] = int(clocks.offset_ns[w])
+        if how == DRIFT:
+            row["clock_drift_ppb"] = float(clocks.drift[w]) * 1e9
+            row["clock_drift_error_ppb"] = float(clocks.drift_error[w]) * 1e9
+        if known:
+            row["clock_residual_ns"] = int(clocks.residual_ns[w])
+            row["clock_set"] = int(clocks.connected[w])
+            row["trace_begins_ns"] = int(clocks.begin_ns[w])
+        rows.append(row)
     return rows
 
 
@@ -261,12 +222,15 @@ def _operations(data: JobData) -> pa.Table:
     m, known = job_calls.matched, job_calls.bytes >= 0
     calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
     sized = np.bincount(place[known], minlength=count) == calls
-    size = _sums(place[known], job_calls.bytes[known], count)
+    size = sum_by(place[known], job_calls.bytes[known], count)
     latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
     transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
     algorithm, bus = _bandwidth(job_calls, place, count)
     sure = data.sure.moved
-    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], job_calls.late.moved_ns[sure], count)
+    clear, arrived = (
+        np.bincount(place[sure], minlength=count),
+        sum_by(place[sure], job_calls.late.moved_ns[sure], count),
+    )
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
     groups = job_calls.data["group"].take(head)
     columns = {
@@ -295,7 +259,7 @@ def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
-    time, moved = _sums(at, seen.waiting.transfer_ns[m], count), _sums(at, np.maximum(size, 0), count)
+    time, moved = sum_by(at, seen.waiting.transfer_ns[m], count), sum_by(at, np.maximum(size, 0), count)
     unfit = np.bincount(at[(size < 0) | ~seen.rated[m]], minlength=count) > 0
     on_bus = np.bincount(at, weights=size * seen.factor[m], minlength=count)
     per_ns: Float64 = np.where((time > 0) & (moved > 0) & ~unfit, 1e9 / np.maximum(time, 1), np.nan)
@@ -335,12 +299,6 @@ def _in_groups_of_several(seen: JobCalls) -> Bool:
     """Marks calls in groups of at least two ranks or of unknown size."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
-
-
-def _sums(place: Int64, values: Int64, count: int) -> Int64:
-    total = np.zeros(count, np.int64)
-    np.add.at(total, place, values)
-    return total
 
 
 def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:

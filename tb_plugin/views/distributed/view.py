@@ -13,23 +13,10 @@ from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_o
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import (
-    Figure,
-    Figures,
-    Line,
-    Notice,
-    Notices,
-    Payload,
-    Series,
-    Severity,
-    Table,
-    View,
-)
+from tb_plugin.payloads import Figure, Figures, Line, Notice, Notices, Payload, Series, Severity, Table, View
 from tb_plugin.views.distributed import VIEW
 from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
-from tb_plugin.views.distributed.collective_peers import PARTNERS, partners_frame
-from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
-from tb_plugin.views.distributed.collectives_in_range import WITHIN, shared_collectives, stretches_of
+from tb_plugin.views.distributed.collective_peers import MEETINGS, PARTNERS, meetings_frame, partners_frame
 from tb_plugin.views.distributed.facts import (
     FACTS,
     exposed_share,
@@ -94,12 +81,13 @@ class Distributed(DeclaredView, entry=VIEW):
             sentence = rank_notices(data, worker)
             return View(self.id, self.title, coverage, {sentence.name: sentence})
         if params.table == MEETINGS:
-            meeting_tables = {MEETINGS: _meetings(data, params)}
-            return answer_view(self, Part(coverage, frames=meeting_tables), params)
-        rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
-        base_tables = frames(data)
+            return page(meetings_frame(data, params), params)
+        rows, staged, base_tables = worker_rows(data), pipeline(data), frames(data)
         tables = {**operation_kinds(data, base_tables["operations"].data), **base_tables}
-        tables |= {**bandwidth_frames(data), **kind_frames(data), **sent}
+        tables |= {**bandwidth_frames(data), **kind_frames(data)}
+        ranks = joined.frames[RANKS].data["rank"].to_pylist()
+        if (sent := traffic_frame(data.calls.data, joined.frames[MEMBERS].data, ranks)) is not None:
+            tables[sent.name] = sent
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
         if staged is not None:
@@ -107,33 +95,26 @@ class Distributed(DeclaredView, entry=VIEW):
         if data.is_single:
             tables.pop("stragglers")
         tables |= job_frames(data.reported)
-        notices = findings(data, rows, _repeated(joined), params)
-        more = [*slow_nodes(data), *([] if data.reported else nothing_called(joined.frames[CALLS].data))]
+        repeated = joined.payloads[REPEATED]
+        memory = repeated.notices if isinstance(repeated, Notices) else []
+        notices = [*findings(data, rows, memory, params), *slow_nodes(data)]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
-            more += recorder_notices(dumps)
+            notices += recorder_notices(dumps)
             tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.reported:
-            more += [*job_findings(data.reported), *job_notices(data.reported)]
-        notices = sorted([*notices, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+            notices += [*job_findings(data.reported), *job_notices(data.reported)]
+        else:
+            notices += nothing_called(joined.frames[CALLS].data)
+        notices.sort(key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, notices, tables["operations"])
-        payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
+        if sent is not None:
+            payloads["map_traffic"] = traffic_map(sent, rank_nodes(data))
         if staged is not None:
             payloads["stages"] = staged[0]
-        whole = Part(
-            coverage=coverage,
-            frames=tables,
-            payloads=payloads,
-            layout=tuple(dict.fromkeys((*payloads, *tables))),
-        )
+        layout = tuple(dict.fromkeys((*payloads, *tables)))
+        whole = Part(coverage=coverage, frames=tables, payloads=payloads, layout=layout)
         return answer_view(self, whole, params)
-
-
-def _meetings(data: JobData, params: Params) -> Frame:
-    within = stretches_of(params.values(WITHIN))
-    calls = frames(data)["collectives"].data
-    found = shared_collectives(calls, data.names, data.calls.worker, data.calls.match, within)
-    return frame(MEETINGS, "Collectives", found, ("match", "worker"), "collective")
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
@@ -150,17 +131,6 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
             "The windows of the workers have no step in common.", "window", "Choose a step that all windows contain."
         )
     return common or None
-
-
-def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
-    ranks = joined.frames[RANKS].data["rank"].to_pylist()
-    found = traffic_frame(data.calls.data, joined.frames[MEMBERS].data, ranks)
-    return {} if found is None else {found.name: found}
-
-
-def _repeated(joined: Part) -> list[Notice]:
-    payload = joined.payloads[REPEATED]
-    return payload.notices if isinstance(payload, Notices) else []
 
 
 def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations: Frame) -> dict[str, Payload]:
@@ -188,11 +158,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
     figures = [*first, METRICS.figure("workers", len(data.names)), _world_size(data)]
     if not data.is_single:
         figures += [
-            METRICS.figure(
-                "wait_share",
-                wait_share(data),
-                "Wait share (min)" if total_of(rows, "bounded") else "",
-            ),
+            METRICS.figure("wait_share", wait_share(data), "Wait share (min)" if total_of(rows, "bounded") else ""),
             # Less important than a straggler: the mean is over all groups, which may use different links.
             *([] if figures_of_slow else _bus_bandwidth(operations)),
         ]
@@ -215,12 +181,8 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     whole = total_of(in_steps(data, rows), "latency_ns")
     if not count:
         return METRICS.figure("latency_ns", whole, "Communication, including wait")
-    return METRICS.figure(
-        "latency_ns",
-        round(whole / count),
-        "Communication per step, including wait",
-        window="mean of the selected steps",
-    )
+    title, window = "Communication per step, including wait", "mean of the selected steps"
+    return METRICS.figure("latency_ns", round(whole / count), title, window=window)
 
 
 def _slowest_rank(data: JobData) -> list[Figure]:
@@ -252,11 +214,8 @@ def _slowest_rank(data: JobData) -> list[Figure]:
 def _bus_bandwidth(operations: Frame) -> list[Figure]:
     """Returns the bus bandwidth of the collective with the most bytes."""
     collective, bandwidth = largest_collective(operations)
-    return (
-        [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
-        if bandwidth is not None
-        else []
-    )
+    title = f"Bus bandwidth of {collective}, mean"
+    return [] if bandwidth is None else [METRICS.figure("bus_bandwidth", bandwidth, title)]
 
 
 def _world_size(data: JobData) -> Figure:
@@ -273,19 +232,10 @@ def _bars(
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
     steps = np.maximum(data.step_counts, 1).tolist()
-    lines = [
-        Line(
-            METRICS.metric(key, titles.get(key, ""), window="mean of the selected steps"),
-            category,
-            [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
-        )
-        for key, category in parts
-    ]
-    note = "mean step"
-    if name == "overlap" and data.is_single:
-        note += "; communication includes wait"
+    lines = []
+    for key, category in parts:
+        values = [value / n if isinstance(value := row[key], int) else None for row, n in zip(rows, steps, strict=True)]
+        metric = METRICS.metric(key, titles.get(key, ""), window="mean of the selected steps")
+        lines.append(Line(metric, category, [*values]))
+    note = "mean step; communication includes wait" if name == "overlap" and data.is_single else "mean step"
     return Series(name, title, note, METRICS.metric("worker"), list(data.names), lines, "stacked_bars")
-
-
-def _mean(value: object, count: int) -> float | None:
-    return value / count if isinstance(value, int) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
@@ -11,13 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Params,
-    Part,
-    answer_view,
-    coverage_of,
-)
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of
+from tb_plugin.analysis.job_tables.outliers import outlier_rows
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import left_out
@@ -39,60 +34,38 @@ MAX_MAP_ROWS = 12
 # kernel arguments recorded by some profilers; otherwise those of the launching operator are used
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
-_REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
 
+_TEXTS = {
+    "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
+    "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
+    "longest_worker": ("Most time on", "Rank with the largest time per step."),
+    "only_worker": ("Only rank", "The only rank that ran the kernel."),
+}
+_COUNTS = {
+    "kernel_workers": ("Ranks", "Ranks that ran the kernel."),
+    "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
+    "shared_kinds": ("On all ranks", "Kernels that all ranks ran with different mean durations."),
+    "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
+    "left_out_kernels": ("Not listed", f"Kernels outside the {MOST_GROUPS:,} longest of each rank."),
+}
+_TIMES = {
+    "ranks_deviation_ns": ("Deviation across ranks", "Standard deviation of the mean durations over ranks."),
+    "rank_deviation_ns": ("Deviation", "Standard deviation of durations on the rank."),
+    "mean_of_ranks_ns": ("Mean", "Mean of the mean durations over ranks."),
+    "slowest_mean_ns": ("Slowest mean", "Largest mean duration over ranks."),
+    "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
+    "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
+    "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
+    "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks; 0 if not run."),
+    "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
+}
 METRICS = SHARED.adding(
-    define(
-        "",
-        "code",
-        {
-            "kernel_types": ("Input types", "Input types of the kernel, else of its operator."),
-        },
-    ),
-    define(
-        "",
-        "text",
-        {
-            "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
-            "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
-            "longest_worker": ("Most time on", "Rank with the largest time per step."),
-            "only_worker": ("Only rank", "The only rank that ran the kernel."),
-        },
-    ),
-    define(
-        CHOSEN,
-        "count",
-        {
-            "kernel_workers": ("Ranks", "Ranks that ran the kernel."),
-            "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
-            "shared_kinds": ("On all ranks", "Kernels that all ranks ran with different mean durations."),
-            "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
-            "left_out_kernels": ("Not listed", f"Kernels outside the {MOST_GROUPS:,} longest of each rank."),
-        },
-    ),
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "ranks_deviation_ns": ("Deviation across ranks", "Standard deviation of the mean durations over ranks."),
-            "rank_deviation_ns": ("Deviation", "Standard deviation of durations on the rank."),
-            "mean_of_ranks_ns": ("Mean", "Mean of the mean durations over ranks."),
-            "slowest_mean_ns": ("Slowest mean", "Largest mean duration over ranks."),
-            "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
-            "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
-            "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
-            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks; 0 if not run."),
-            "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
-        },
-    ),
-    define(
-        CHOSEN,
-        "ratio",
-        {
-            "slowest_ratio": ("Slower by", "Slowest minus fastest mean, divided by the fastest."),
-        },
-    ),
+    define("", "code", {"kernel_types": ("Input types", "Input types of the kernel, else of its operator.")}),
+    define("", "text", _TEXTS),
+    define(CHOSEN, "count", _COUNTS),
+    define(CHOSEN, "ns", _TIMES),
+    define(CHOSEN, "ratio", {"slowest_ratio": ("Slower by", "Slowest minus fastest mean, divided by the fastest.")}),
 )
 
 
@@ -103,21 +76,20 @@ class RanksKernels(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the kinds of kernels with the most time on one worker. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
-        data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
+        data, left_out, left_out_ns = _kinds(trace, selection.of(trace, EventKind.KERNEL))
         frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
-        rest = pa.table({_LEFT_OUT: pa.array([left_out]), _LEFT_OUT_NS: pa.array([left_out_ns])}).slice(
-            0, bool(left_out)
-        )
-        others = Frame(_REST, "Kernels not listed", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
         labels = tuple(trace.steps.label) if trace.steps.recorded else ()
-        return Part(selection.coverage, {}, {OF_RANK: frame, _REST: others}, {}, (OF_RANK,), steps=labels)
+        facts = {_LEFT_OUT: left_out, _LEFT_OUT_NS: left_out_ns}
+        return Part(selection.coverage, facts, {OF_RANK: frame}, {}, (OF_RANK,), steps=labels)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         kinds = sorted(_across(parts, params), key=lambda kind: (-kind.variance, kind.key))
         frames = {frame.name: frame for frame in (_frame_across(kinds), _frame_of_ranks(parts))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
+            payloads["answer"] = Notices(
+                "answer", "Answer", "answer", [*_answer(kinds, [part.worker for part in parts])]
+            )
             if drawn := [kind for kind in kinds[:MAX_MAP_ROWS] if len(kind.workers) > 1]:
                 payloads["slower_map"] = _map(drawn, [part.worker for part in parts])
             if notes := [*left_out(params, METRICS), *_notes(parts)]:
@@ -131,67 +103,48 @@ class Kind(msgspec.Struct, frozen=True):
     key: tuple[str, str, str]
     workers: list[str]
     calls: int
-    means: list[float]
+    means: Float64
     total_ns: int
-    per_step: list[float]
+    per_step: Float64
     """Total time per step on each worker, ns."""
-    absent: bool = False
-    """Whether at least one worker did not run such a kernel."""
+    shortest_ns: float
+    """Smallest total time per step, or 0 if a worker did not run such a kernel."""
     single: str | None = None
-    """The only worker that ran such a kernel.
-
-    None if several did, or if a worker may have run it, because its list of kernels is incomplete.
-    """
+    """The only worker that ran such a kernel; None if several did, or if a worker's list of kernels is incomplete."""
 
     @property
     def variance(self) -> float:
-        """Returns the variance between the workers' mean durations, or 0 for one worker."""
-        middle = sum(self.means) / len(self.means)
-        return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
+        return float(np.var(self.means))
 
     @property
     def slowest(self) -> int:
-        """Returns the index of the worker with the largest mean duration."""
-        return max(range(len(self.means)), key=lambda place: self.means[place])
+        return int(np.argmax(self.means))
 
     @property
     def fastest(self) -> int:
-        """Returns the index of the worker with the smallest mean duration."""
-        return min(range(len(self.means)), key=lambda place: self.means[place])
+        return int(np.argmin(self.means))
 
     @property
-    def longest(self) -> int:
-        """Returns the index of the worker with the largest total time per step."""
-        return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
-
-    @property
-    def shortest_ns(self) -> float:
-        """Returns the smallest total time per step, or 0 if a worker did not run such a kernel."""
-        return 0.0 if self.absent else min(self.per_step)
+    def longest(self) -> str:
+        return self.workers[int(np.argmax(self.per_step))]
 
     @property
     def spread_ns(self) -> float:
-        """Returns the largest minus the smallest total time per step, ns."""
-        return max(self.per_step) - self.shortest_ns
+        return float(self.per_step.max()) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
-        """Returns the relative excess of the mean duration on the slowest worker over the fastest worker.
-
-        Returns None if the duration on the fastest worker is 0.
-        """
-        low = self.means[self.fastest]
-        return self.means[self.slowest] / low - 1 if low > 0 else None
-
-
-def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Excludes communication kernels, because their duration depends on other ranks."""
-    found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
-    return found
+        """Returns the slowest mean divided by the fastest mean, minus 1; None if the fastest mean is 0."""
+        low = self.means.min()
+        return float(self.means.max() / low - 1) if low > 0 else None
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """Returns the kinds of kernels with the most time, and the number and total time of all other kinds."""
+    """Returns the kinds of kernels with the most time, and the number and total time of all other kinds.
+
+    Communication kernels are excluded, because their duration depends on other ranks.
+    """
+    rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -243,21 +196,21 @@ def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
     # A worker with an incomplete list may have run kernels that are not listed.
-    lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
+    incomplete = {part.worker for part in parts if part.facts[_LEFT_OUT]}
     kinds = []
     for kind, rows in found.items():
-        workers = [worker for worker, _, _, _ in rows]
-        alone = len(workers) == 1 < len(parts) and len(lists_all - {*workers}) == len(parts) - 1
+        workers, calls_of, totals, per_step = map(list, zip(*rows, strict=True))
+        is_single = len(workers) == 1 < len(parts) and not incomplete - {*workers}
         kinds.append(
             Kind(
                 kind,
                 workers,
-                sum(row[1] for row in rows),
-                [row[2] / row[1] for row in rows],
-                sum(row[2] for row in rows),
-                [row[3] for row in rows],
-                len(workers) < len(parts),
-                workers[0] if alone else None,
+                sum(calls_of),
+                np.array(totals) / np.array(calls_of),
+                sum(totals),
+                np.array(per_step),
+                0.0 if len(workers) < len(parts) else min(per_step),
+                workers[0] if is_single else None,
             )
         )
     return kinds
@@ -268,22 +221,21 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
     columns = {
         **_texts([kind.key for kind in kinds]),
         "total_apart_ns": pa.array([kind.spread_ns for kind in kinds], pa.float64()),
-        "longest_worker": pa.array([kind.workers[kind.longest] for kind in kinds], pa.string()),
+        "longest_worker": pa.array([kind.longest for kind in kinds], pa.string()),
         "only_worker": pa.array([kind.single for kind in kinds], pa.string()),
         "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
         "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
         "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
-        "slowest_mean_ns": pa.array([kind.means[kind.slowest] for kind in kinds], pa.float64()),
+        "slowest_mean_ns": pa.array([kind.means.max() for kind in kinds], pa.float64()),
         "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
-        "fastest_mean_ns": pa.array([kind.means[kind.fastest] for kind in kinds], pa.float64()),
-        "mean_of_ranks_ns": pa.array([sum(kind.means) / len(kind.means) for kind in kinds], pa.float64()),
+        "fastest_mean_ns": pa.array([kind.means.min() for kind in kinds], pa.float64()),
+        "mean_of_ranks_ns": pa.array([kind.means.mean() for kind in kinds], pa.float64()),
         "kernel_workers": pa.array([len(kind.workers) for kind in kinds], pa.int64()),
         "calls": pa.array([kind.calls for kind in kinds], pa.int64()),
         "total_ns": pa.array([kind.total_ns for kind in kinds], pa.int64()),
     }
-    order = Sort("total_apart_ns", descending=True)
     data = pa.table(columns)
-    return Frame(ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
+    return Frame(ACROSS, "Kernels", _columns(data), data, _KEY, "name", Sort("total_apart_ns", descending=True))
 
 
 def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
@@ -309,26 +261,25 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
     return {name: pa.array([text or None for text in texts], pa.large_string()) for name, texts in named}
 
 
-def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
+def _answer(kinds: Sequence[Kind], workers: Sequence[str]) -> Iterator[Notice]:
     """Yields findings about the kernels that differ most between workers: by total time, and by mean duration."""
-    if workers < 2 or not kinds:
+    if len(workers) < 2 or not kinds:
         return
     yield from _total_notice(kinds)
     kind = kinds[0]
     if len(kind.workers) < 2:
         return
-    slower = kind.slower
-    if not kind.variance or slower is None:
+    if not kind.variance or kind.slower is None:
         text = "Every kernel takes equally long on all {workers} workers."
-        yield Notice("kernels_alike", "info", text, "", [METRICS.figure("workers", workers)])
+        yield Notice("kernels_alike", "info", text, "", [METRICS.figure("workers", len(workers))])
         return
     figures = [
         METRICS.figure("name", kind.key[0]),
         METRICS.figure("slowest_worker", kind.workers[kind.slowest]),
-        METRICS.figure("slowest_mean_ns", kind.means[kind.slowest]),
+        METRICS.figure("slowest_mean_ns", float(kind.means.max())),
         METRICS.figure("fastest_worker", kind.workers[kind.fastest]),
-        METRICS.figure("fastest_mean_ns", kind.means[kind.fastest]),
-        METRICS.figure("slowest_ratio", slower),
+        METRICS.figure("fastest_mean_ns", float(kind.means.min())),
+        METRICS.figure("slowest_ratio", kind.slower),
     ]
     text = "The mean duration of {name} differs most: {slowest_mean_ns} on {slowest_worker}, {slowest_ratio} "
     text += "longer than {fastest_mean_ns} on {fastest_worker}."
@@ -341,12 +292,12 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     kind = min(kinds, key=lambda kind: (-kind.spread_ns, kind.key))
     if not kind.spread_ns:
         return
-    figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
+    figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", float(kind.per_step.max()))]
     if kind.single is not None:
         figures.append(METRICS.figure("only_worker", kind.single))
         text = "Among the workers with kernels, only {only_worker} runs {name}: {longest_total_ns} per step."
     else:
-        worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
+        worker = METRICS.figure("longest_worker", kind.longest)
         figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
         text = (
             "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
@@ -358,18 +309,27 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     yield Notice("kernels_apart", "info", text, "", figures)
 
 
-def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Yields a finding if one worker is slowest for more than half of the kernels that all workers run."""
-    shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
-    counts = Counter(kind.workers[kind.slowest] for kind in shared)
-    worker, count = counts.most_common(1)[0] if counts else ("", 0)
-    if workers > 2 and 2 * count > len(shared) > 1:
+def _slowest_worker_notice(kinds: Sequence[Kind], workers: Sequence[str]) -> Iterator[Notice]:
+    """Yields a finding about a worker whose kernels are significantly slower than those of the other workers."""
+    shared = [kind for kind in kinds if len(kind.workers) == len(workers) and kind.variance]
+    if not shared:
+        return
+    # The kinds of kernels are the repetitions of the test.
+    slowness = np.stack([kind.means / np.median(kind.means) for kind in shared if np.median(kind.means) > 0], axis=1)
+    for place in outlier_rows(slowness)[:1]:
+        worker = shared[0].workers[place]
+        count = sum(kind.workers[kind.slowest] == worker for kind in shared)
+        if 2 * count <= len(shared):
+            return
         figures = [
             METRICS.figure("slowest_worker", worker),
             METRICS.figure("slowest_kinds", count),
             METRICS.figure("shared_kinds", len(shared)),
         ]
-        text = "{slowest_worker} is the slowest for {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
+        text = (
+            "Kernels on {slowest_worker} are significantly slower than on the other workers: {slowest_worker} is the "
+            "slowest for {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
+        )
         yield Notice("kernels_slow_rank", "info", text, "", figures)
 
 
@@ -377,9 +337,9 @@ def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
     """Returns a heat map of how much longer each kind of kernel takes on each worker than on the fastest worker."""
     lines = []
     for number, kind in enumerate(kinds):
-        low = kind.means[kind.fastest]
-        mine = dict(zip(kind.workers, kind.means, strict=True))
-        values = [mine[worker] / low - 1 if worker in mine and low > 0 else None for worker in workers]
+        low = kind.means.min()
+        mine = dict(zip(kind.workers, kind.means.tolist(), strict=True))
+        values = [float(mine[worker] / low - 1) if worker in mine and low > 0 else None for worker in workers]
         metric = METRICS["slowest_ratio"]
         title = kind.key[0] if not kind.key[1] else f"{kind.key[0]} {kind.key[1]}"
         lines.append(
@@ -397,10 +357,9 @@ def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
 
 
 def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
-    rest = pa.concat_tables([part.frames[_REST].data for part in parts])
-    left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
-    if left_out:
-        figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
+    number, time = (sum(int(part.facts[key] or 0) for part in parts) for key in (_LEFT_OUT, _LEFT_OUT_NS))
+    if number:
+        figures = [METRICS.figure(_LEFT_OUT, number), METRICS.figure(_LEFT_OUT_NS, time)]
         text = f"For each worker, only the {MOST_GROUPS:,} kinds of kernels with most time are listed. "
         text += "{left_out_kernels} kernels with {left_out_kernels_ns} in total are not listed."
         yield Notice("kernels_left_out", "info", text, "", figures)

@@ -6,14 +6,15 @@ import csv
 import gzip
 import json
 import random
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.job_tables.stages import TIMES, stage_rows, stages_of
-from tb_plugin.analysis.job_tables.traffic import link_totals
 from tb_plugin.errors import CacheFileLost, UnreadableTrace
 from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
 from tb_plugin.formats.ascend.reader import AscendReader
@@ -22,7 +23,6 @@ from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import (
     BANDS,
     GROUPS,
-    LINKS,
     OPERATIONS,
     PACKETS,
     SCHEMAS,
@@ -30,6 +30,7 @@ from tb_plugin.model.trace.job_tables import (
     reported_table,
 )
 from tb_plugin.model_kinds.rows import CLUSTER
+from tb_plugin.views.cluster.payloads import job_payloads
 from tb_plugin.views.cluster.view import ClusterAnalysis
 from tests.conftest import SAMPLES
 from tests.formats.ascend.clusters import (
@@ -100,12 +101,14 @@ def test_calls_and_links(made: Cluster) -> None:
             found[key] += row[f"{key}_ns"]
     assert sums == {(row.pop("group"), row.pop("rank")): row for row in map(dict, TRUTH["communication"])}
     assert {row["kind"] for row in calls if "batchSendRecv" in row["operation"]} == {"p2p"}
-    totals = [
-        {"source": link.source, "destination": link.destination, "transport": link.transport,
-         "bytes": link.moved_bytes, "time": link.link_ns}
-        for link in link_totals(made.table(LINKS))
-    ]  # fmt: skip
-    assert totals == TRUTH["links"]
+    named = ("source", "destination", "transport", "bytes", "time")
+    assert [dict(zip(named, row, strict=True)) for row in links_of(made.tables)] == TRUTH["links"]
+
+
+def links_of(tables: Mapping[str, pa.Table]) -> list[tuple[Any, ...]]:
+    keys = ("link_source", "link_destination", "link_kind", "link_bytes", "link_ns")
+    found = job_payloads(tables).frames["job_links"].data
+    return list(zip(*(found[key].to_pylist() for key in keys), strict=True))
 
 
 def test_kinds_of_links_count_once(made: Cluster) -> None:
@@ -337,7 +340,7 @@ def test_what_ranks_state_makes_the_analysis(place: str, job: str) -> None:
     if not all(parts):
         pytest.skip("profiles of ranks state no tables of a job")
     mine, stated = together(parts), recorded(place).tables
-    assert link_totals(mine[LINKS]) == link_totals(stated[LINKS])
+    assert links_of(mine) == links_of(stated)
     calls = [
         {(row["rank"], row["operation"], row["group"]): row for row in each[OPERATIONS].to_pylist()}
         for each in (mine, stated)

@@ -6,16 +6,18 @@ is the duration of the call on the rank that arrives last (``waiting.py``).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
-from tb_plugin.lib.groupby import codes
+from tb_plugin.lib.groupby import codes, distinct_rows
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.job_data import JobData
-from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
@@ -53,8 +55,12 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.row)
 
+    def take(self, rows: Int64) -> Meetings:
+        per_row = ("row", "bytes", "factor", "transfer_ns", "group", "kind", "collective", "size")
+        return msgspec.structs.replace(self, **{key: getattr(self, key)[rows] for key in per_row})
 
-class Fit(msgspec.Struct, frozen=True):
+
+class Fit(NamedTuple):
     """Linear fit: transfer time = ``latency_ns`` + bus bytes / ``bandwidth`` (bytes per second)."""
 
     kind: str
@@ -113,11 +119,12 @@ def measured_collectives(data: JobData) -> Meetings:
         & calls.rated
         & ~np.isnan(calls.factor)
         & (calls.factor > 0)
-        & _not_coalesced(calls.data)
+        # The kernel time of a single coalesced call is unknown.
+        & calls.data["batch"].is_null().to_numpy()
     )
     rows = np.flatnonzero(usable)
     collective, names = texts_of(calls.data, "collective")
-    received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
+    received = is_one_of(collective, names, {"recv"})
     # In a tie, the sender of a transfer comes first.
     order = rows[np.lexsort((received[rows], -calls.bytes[rows], calls.match[rows]))]
     row = order[np.flatnonzero(np.diff(calls.match[order], prepend=-1))]
@@ -127,7 +134,7 @@ def measured_collectives(data: JobData) -> Meetings:
     described = {(each["group"], each["group_ranks"]): each["group_description"] for each in data.process_groups}
     by_name = {each["group"]: each["group_description"] for each in reversed(data.process_groups)}
     collective, collectives = texts_of(some, "collective")
-    two_ended = np.isin(collective, [i for i, each in enumerate(collectives) if each in POINT_TO_POINT])
+    two_ended = is_one_of(collective, collectives, POINT_TO_POINT)
     ends = (np.where(two_ended, numbers_of(some, key), -1) for key in ("source_rank", "destination_rank"))
     group = codes(name, ranks, *ends) if len(row) else name
     _, first, which = np.unique(group, return_index=True, return_inverse=True)
@@ -158,27 +165,11 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
     group_of_match[match] = group
     group_of_call = group_of_match[calls.match]
     named = {str(row["worker"]): str(row["node"] or "") for row in data.devices}
-    nodes = sorted({node for node in named.values() if node})
-    numbers = {node: at for at, node in enumerate(nodes)}
-    place = np.array([numbers.get(named.get(name, ""), len(nodes)) for name in data.names], np.int64)
-    pairs = np.unique(group_of_call[group_of_call >= 0] * (len(nodes) + 1) + place[calls.worker[group_of_call >= 0]])
-    found: list[list[str]] = [[] for _ in range(groups)]
-    unknown = set()
-    for pair in pairs.tolist():
-        which, node = divmod(pair, len(nodes) + 1)
-        if node == len(nodes):
-            unknown.add(which)
-        else:
-            found[which].append(nodes[node])
-    return [() if at in unknown else tuple(each) for at, each in enumerate(found)]
-
-
-def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Marks calls that are not coalesced. The kernel time of a single coalesced call is unknown."""
-    if "batch" not in calls.column_names:
-        return np.ones(calls.num_rows, np.bool_)
-    found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
-    return found
+    found: list[set[str]] = [set() for _ in range(groups)]
+    for which, worker in zip(*distinct_rows(group_of_call, calls.worker), strict=True):
+        if which >= 0:
+            found[which].add(named.get(data.names[worker], ""))
+    return [() if "" in nodes else tuple(sorted(nodes)) for nodes in found]
 
 
 class Classes(msgspec.Struct, frozen=True, eq=False):
@@ -202,13 +193,9 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
     return Classes(order[begin], count, time[begin + (count - 1) // 2], total)
 
 
+@cached_by_argument
 def bandwidth_fits(data: JobData) -> list[Fit]:
     """Returns one fit per kind of group, group size and collective, sorted by total transfer time, longest first."""
-    return _fits(data)
-
-
-@cached_by_argument
-def _fits(data: JobData) -> list[Fit]:
     found = measured_collectives(data)
     pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
     classes = classes_of(found, pool, found.bytes)

@@ -10,17 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlier_rows, twice_median
+from tb_plugin.analysis.job_tables.outliers import MIN_EXCESS, outlier_rows
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.payloads import Line, Notice, Series
-from tb_plugin.views.distributed.bandwidth.measured import (
-    Fit,
-    Meetings,
-    bandwidth_fits,
-    classes_of,
-    measured_collectives,
-)
+from tb_plugin.payloads import Line, Notice, Series, Severity
+from tb_plugin.views.distributed.bandwidth.measured import bandwidth_fits, classes_of, measured_collectives
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import frame, table
@@ -46,7 +40,6 @@ MAX_SIZES = 200
 MIN_BYTES = 512
 # of more nodes, only the first and the last are named
 MAX_LISTED_NODES = 4
-_SCALE = 10**6
 # maximum number of findings per number of nodes
 MAX_FINDINGS = 3
 
@@ -54,25 +47,17 @@ MAX_FINDINGS = 3
 @cached_by_argument
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
     """Returns three tables: bandwidth by group, collective and size; linear fits; and a comparison of nodes."""
-    every = [
-        frame(
-            "bandwidths",
-            "Bandwidths",
-            table(_BANDWIDTH, _bandwidth_rows(data)),
-            ("group", "group_ranks", "source_rank", "destination_rank", "collective", "comm_bytes"),
-            "group_description",
-            ("group_ranks",),
+    keys = ("group", "group_ranks", "source_rank", "destination_rank", "collective", "comm_bytes")
+    rows = {"bandwidths": table(_BANDWIDTH, _bandwidth_rows(data)), "nodes": table(_NODES, node_rows(data))}
+    fits = table(_FIT, [dict(zip(_FIT, fit, strict=True)) for fit in bandwidth_fits(data)])
+    fit_keys = ("group_description", "collective", "group_size")
+    return {
+        "bandwidths": frame(
+            "bandwidths", "Bandwidths", rows["bandwidths"], keys, "group_description", ("group_ranks",)
         ),
-        frame(
-            "bandwidth_fits",
-            "Latency and bandwidth",
-            table(_FIT, _fit_rows(bandwidth_fits(data))),
-            ("group_description", "collective", "group_size"),
-            "group_description",
-        ),
-        frame("nodes", "Nodes", table(_NODES, node_rows(data)), ("nodes",), "nodes"),
-    ]
-    return {each.name: each for each in every}
+        "bandwidth_fits": frame("bandwidth_fits", "Latency and bandwidth", fits, fit_keys, "group_description"),
+        "nodes": frame("nodes", "Nodes", rows["nodes"], ("nodes",), "nodes"),
+    }
 
 
 def _bandwidth_rows(data: JobData) -> list[Row]:
@@ -109,41 +94,19 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns the node names as text.
-
-    For a long list, the text has only the number of nodes, the first and the last name.
-    """
-    if len(nodes) <= MAX_LISTED_NODES:
-        return ", ".join(nodes)
-    return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
+    """Returns the node names as text. A long list is shortened to the number of nodes, the first and the last name."""
+    return ", ".join(nodes) if len(nodes) <= MAX_LISTED_NODES else f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """Returns the peak link bandwidth of each node.
-
-    Nodes with different devices or without reported bandwidth are omitted.
-    """
+    """Returns the peak link bandwidth of each node. Nodes with unlike devices or without a known peak are omitted."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
     return {node: peak for node, peaks in found.items() if len(peaks) == 1 and isinstance(peak := peaks.pop(), int)}
 
 
-def _fit_rows(every: list[Fit]) -> list[Row]:
-    return [
-        {
-            "group_description": fit.kind,
-            "collective": fit.collective,
-            "group_size": fit.group_size,
-            "fit_sizes": fit.sizes,
-            "fit_latency_ns": fit.latency_ns,
-            "fit_bandwidth": fit.bandwidth,
-            "fit_deviation": fit.deviation,
-        }
-        for fit in every
-    ]
-
-
+@cached_by_argument
 def node_rows(data: JobData) -> list[Row]:
     """Returns one row per set of nodes that share a group, slowest set first.
 
@@ -151,30 +114,22 @@ def node_rows(data: JobData) -> list[Row]:
     nodes. The slowdown is computed for each kind of collective (kind of group, name, ranks, bytes). The row has the
     median over the kinds.
     """
-    return _node_rows(data)
-
-
-@cached_by_argument
-def _node_rows(data: JobData) -> list[Row]:
-    found = measured_collectives(data)
-    if not len(found):
+    every = measured_collectives(data)
+    places = sorted({nodes for nodes in every.nodes if nodes})
+    if not places:
         return []
-    places = sorted({nodes for nodes in found.nodes if nodes})
     number = {nodes: at for at, nodes in enumerate(places)}
-    place = np.array([number.get(nodes, -1) for nodes in found.nodes], np.int64)[found.group]
-    counts = np.array([len(nodes) for nodes in places], np.int64)
-    keep = np.flatnonzero(place >= 0)
-    if not len(keep):
-        return []
-    some = _some(found, keep)
-    place = place[keep]
-    kind = codes(some.kind, some.collective, some.size, some.bytes, counts[place])
-    classes = classes_of(some, kind, place)
-    rates: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    place = np.array([number.get(nodes, -1) for nodes in every.nodes], np.int64)[every.group]
+    found, place = every.take(np.flatnonzero(place >= 0)), place[place >= 0]
+    kind = codes(
+        found.kind, found.collective, found.size, found.bytes, np.array([len(nodes) for nodes in places])[place]
+    )
+    classes = classes_of(found, kind, place)
+    times: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for at, time in zip(classes.first.tolist(), classes.transfer_ns.tolist(), strict=True):
-        rates[int(kind[at])].append((int(place[at]), time))
+        times[int(kind[at])].append((int(place[at]), time))
     ratios: dict[int, list[float]] = defaultdict(list)
-    for mine in rates.values():
+    for mine in times.values():
         if len(mine) > 1:
             middle = median(time for _, time in mine)
             for where, time in mine:
@@ -183,8 +138,8 @@ def _node_rows(data: JobData) -> list[Row]:
     uses = Counter(short)
     # Names must be unique.
     names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
-    moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
-    time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))
+    moved = np.bincount(place, weights=found.bytes * found.factor, minlength=len(places))
+    time = np.bincount(place, weights=found.transfer_ns, minlength=len(places))
     count = np.bincount(place, minlength=len(places))
     rows: list[Row] = [
         {
@@ -203,14 +158,6 @@ def _number(value: object) -> float:
     return value if isinstance(value, float) else 0.0
 
 
-def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Meetings:
-    return Meetings(
-        row=found.row[keep], bytes=found.bytes[keep], factor=found.factor[keep], transfer_ns=found.transfer_ns[keep],
-        group=found.group[keep], kind=found.kind[keep], kinds=found.kinds, collective=found.collective[keep],
-        collectives=found.collectives, size=found.size[keep], nodes=found.nodes,
-    )  # fmt: skip
-
-
 def slow_nodes(data: JobData) -> list[Notice]:
     """Returns findings about single nodes or pairs of nodes with slower collectives than other nodes."""
     by_count: dict[object, list[Row]] = defaultdict(list)
@@ -218,9 +165,10 @@ def slow_nodes(data: JobData) -> list[Notice]:
         if row["slowdown"] is not None:
             by_count[row["node_count"]].append(row)
     notices = []
+    todo = "Check the cables, ports and switches of these nodes, and other traffic on the network."
     for rows in by_count.values():
-        values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
-        for at in outlier_rows(values)[:MAX_FINDINGS]:
+        values = np.array([_number(row["slowdown"]) for row in rows])
+        for at in outlier_rows(values[:, None])[:MAX_FINDINGS]:
             row = rows[at]
             figures = [
                 METRICS.figure("nodes", str(row["nodes"])),
@@ -231,27 +179,20 @@ def slow_nodes(data: JobData) -> list[Notice]:
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
                 f"{where}, data moves slowly: collectives take {{slowdown}} times as long as the median of the same "
-                f"collectives on {{node_sets}} sets "
-                "of nodes (bus bandwidth: {bus_bandwidth})."
+                "collectives on {node_sets} sets of nodes (bus bandwidth: {bus_bandwidth})."
             )
-            todo = "Check the cables, ports and switches of these nodes, and other traffic on the network."
-            least = 1 + LEAST_PERCENT / 100
-            share = values[at] * 2 / twice_median(values) - 1
-            notices.append(
-                Notice("slow_nodes", "high" if share > 0.2 else "medium", text, todo, figures, "slowdown", least)
-            )
+            severity: Severity = "high" if values[at] > 1.2 * np.median(values) else "medium"
+            notices.append(Notice("slow_nodes", severity, text, todo, figures, "slowdown", 1 + MIN_EXCESS))
     return notices
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth by size, with linear fits, for the kinds of collectives with the longest total
-    time.
-    """
+    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives with the longest total time."""
     every = measured_collectives(data)
     if not len(every):
         return []
     large = np.flatnonzero(every.bytes >= MIN_BYTES)
-    found = _some(every, large) if len(large) else every
+    found = every.take(large) if len(large) else every
     pool = codes(found.kind, found.size, found.collective)
     time = np.bincount(pool, weights=found.transfer_ns)
     shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:MAX_LINES]
@@ -266,40 +207,24 @@ def bandwidth_series(data: JobData) -> list[Series]:
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
         sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MAX_SIZES]])
         subtitle += f"; the {MAX_SIZES} sizes with most time"
-    fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in bandwidth_fits(data)}
+    fits = {(fit.kind, fit.collective, fit.group_size): fit for fit in bandwidth_fits(data)}
     lines = []
     for place, number in enumerate(shown):
-        category = f"slice{place}"
-        mine = np.flatnonzero(pool_of_class == number)
-        at = classes.first[mine]
+        at = classes.first[pool_of_class == number]
         head = int(at[0])
-        speed = found.bytes[at] * found.factor[at] * 1e9 / classes.transfer_ns[mine]
+        speed = found.bytes[at] * found.factor[at] * 1e9 / classes.transfer_ns[pool_of_class == number]
         values = dict(zip(found.bytes[at].tolist(), speed.tolist(), strict=True))
         kind, collective = found.kinds[int(found.kind[head])], found.collectives[int(found.collective[head])]
         count = int(found.size[head])
         title = f"{collective}, {kind} of {count}" if kind else f"{collective} of {count}"
         metric = METRICS.metric("typical_bus_bandwidth", title)
-        lines.append(Line(metric, category, [values.get(size) for size in sizes.tolist()]))
-        fit = fit_of_kind.get((kind, count, collective))
-        if fit is not None and fit.latency_ns is not None and fit.bandwidth:
+        lines.append(Line(metric, f"slice{place}", [values.get(size) for size in sizes.tolist()]))
+        fit = fits[kind, collective, count]
+        if fit.latency_ns is not None and fit.bandwidth:
             moved = sizes * float(found.factor[head])
             fitted = moved * 1e9 / (fit.latency_ns + moved * 1e9 / fit.bandwidth)
             inside = (sizes >= min(values)) & (sizes <= max(values))
-            lines.append(
-                Line(
-                    METRICS.metric("fitted_bus_bandwidth", f"{title}, fit"),
-                    category,
-                    [value if is_in else None for value, is_in in zip(fitted.tolist(), inside.tolist(), strict=True)],
-                )
-            )
-    return [
-        Series(
-            "bandwidth",
-            "Bus bandwidth by size",
-            subtitle,
-            METRICS.metric("comm_bytes"),
-            [*sizes.tolist()],
-            lines,
-            "lines",
-        )
-    ]
+            points = [value if is_in else None for value, is_in in zip(fitted.tolist(), inside.tolist(), strict=True)]
+            lines.append(Line(METRICS.metric("fitted_bus_bandwidth", f"{title}, fit"), f"slice{place}", points))
+    x = METRICS.metric("comm_bytes")
+    return [Series("bandwidth", "Bus bandwidth by size", subtitle, x, [*sizes.tolist()], lines, "lines")]

@@ -26,21 +26,14 @@ _DEVICES = {
 
 
 def kind_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns a table of group kinds and a table of device kinds.
-
-    A table is omitted if the page can show every single group or device.
-    """
+    """Returns a table of group kinds and a table of device kinds, if there are too many single groups or devices."""
     found = {}
     if len(data.process_groups) > MAX_LISTED:
-        rows = group_kinds(data.process_groups)
-        found["group_kinds"] = frame(
-            "group_kinds", "Kinds of groups", table(_GROUPS, rows), _GROUP_KEYS, "group_description"
-        )
+        rows = table(_GROUPS, group_kinds(data.process_groups))
+        found["group_kinds"] = frame("group_kinds", "Kinds of groups", rows, _GROUP_KEYS, "group_description")
     if len(data.devices) > MAX_LISTED:
-        rows = device_kinds(data.devices)
-        found["device_kinds"] = frame(
-            "device_kinds", "Kinds of devices", table(_DEVICES, rows), _DEVICE_KEYS, "device_name"
-        )
+        rows = table(_DEVICES, device_kinds(data.devices))
+        found["device_kinds"] = frame("device_kinds", "Kinds of devices", rows, _DEVICE_KEYS, "device_name")
     return found
 
 
@@ -48,7 +41,7 @@ def group_kinds(groups: Sequence[Row]) -> list[Row]:
     """Returns one row per distinct (description, size, parallelism, pattern, backend), sorted by first occurrence."""
     return [
         {
-            **dict(zip(_GROUP_KEYS, kind, strict=True)),
+            **kind,
             "same_groups": len(alike),
             "first_ranks": _ranks(alike[0]),
             "last_ranks": _ranks(alike[-1]) if len(alike) > 1 else None,
@@ -60,20 +53,16 @@ def group_kinds(groups: Sequence[Row]) -> list[Row]:
 def device_kinds(devices: Sequence[Row]) -> list[Row]:
     """Returns one row per distinct (name, memory, compute capability, link bandwidth), sorted by first occurrence."""
     return [
-        {
-            **dict(zip(_DEVICE_KEYS, kind, strict=True)),
-            "same_devices": len(alike),
-            "node_count": len({row["node"] for row in alike if row["node"]}) or None,
-        }
+        {**kind, "same_devices": len(alike), "node_count": len({row["node"] for row in alike if row["node"]}) or None}
         for kind, alike in _alike(devices, _DEVICE_KEYS)
     ]
 
 
-def _alike(rows: Sequence[Row], keys: Sequence[str]) -> list[tuple[tuple[object, ...], list[Row]]]:
+def _alike(rows: Sequence[Row], keys: Sequence[str]) -> list[tuple[Row, list[Row]]]:
     found: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row.get(key) for key in keys), []).append(row)
-    return [*found.items()]
+    return [(dict(zip(keys, values, strict=True)), alike) for values, alike in found.items()]
 
 
 def _ranks(group: Row) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.payloads import Heat, Line, Metric, Series
-from tb_plugin.payloads.export import to_json
+from tb_plugin.payloads import Heat, Line, Series
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import (
@@ -21,10 +19,8 @@ from tb_plugin.views.distributed.pictures.step_grid import (
 )
 from tb_plugin.views.distributed.pictures.topology import worker_groupings
 
-Int64 = npt.NDArray[np.int64]
-
-# maximum JSON bytes of heat map and quantiles, so that a response stays below 1 MB
-MOST_BYTES = 900_000
+# maximum JSON bytes of the values, so that a response stays below 1 MB
+MOST_VALUE_BYTES = 500_000
 # number of columns that fit a screen
 MAX_COLUMNS = 1000
 _QUANTILES = {
@@ -36,32 +32,35 @@ _QUANTILES = {
     "rank_p5_ns": (0.05, "slice4"),
     "rank_min_ns": (0.0, "rest"),
 }
-# approximate JSON bytes of one quantile value
-_CELL = 11
 
 
 def heat_map_and_quantiles(data: JobData, key: str) -> tuple[Heat, Series]:
     """Returns the heat map and the quantile chart of a measure. Raises BadRequest for an unknown measure."""
     key = measure_key(data, key)
-    grid, labels = grid_of(data, key), selected_labels(data)
-    metric = METRICS.metric(key, window="one step")
-    bare = Heat(
-        "heat", metric.title, "by rank and step", metric, CATEGORIES[key], METRICS.metric("worker"), METRICS.metric("step"),
-        list(data.names), [], 1, [], _whole(grid.means), [], worker_groupings(data), available_measures(data),
-    )  # fmt: skip
-    room = MOST_BYTES - len(to_json(bare))
-    merged = _merged(grid, room)
-    shown, columns = merge(grid, merged), merged_labels(labels, merged)
-    known = np.where(shown.has_value, shown.values, np.iinfo(np.int64).min)
-    worst = np.where(shown.has_value.any(axis=0), known.argmax(axis=0), -1)
-    subtitle = bare.subtitle
+    grid, metric = grid_of(data, key), METRICS.metric(key, window="one step")
+    merged = _steps_per_column(grid)
+    shown, columns = merge(grid, merged), merged_labels(selected_labels(data), merged)
+    values = np.where(shown.has_value, shown.values, np.iinfo(np.int64).min)
+    worst = np.where(shown.has_value.any(axis=0), values.argmax(axis=0), -1)
+    cells = shown.values.ravel().astype(np.object_)
+    cells[~shown.has_value.ravel()] = None
+    subtitle, spread_of = "by rank and step", f"{len(data.names):,} ranks, by step"
     if merged > 1:
         subtitle += f"; each column shows the maximum of {merged} steps"
+        spread_of += f"; per rank the maximum of {merged} steps"
     heat = Heat(
-        bare.name, bare.title, subtitle, metric, bare.category, bare.row_metric, bare.x_metric, bare.rows, columns, merged,
-        _values(shown), bare.means, worst.tolist(), bare.groupings, bare.choices,
+        "heat", metric.title, subtitle, metric, CATEGORIES[key], METRICS.metric("worker"), METRICS.metric("step"),
+        list(data.names), columns, merged, cells.tolist(),
+        [None if np.isnan(mean) else round(mean) for mean in grid.means.tolist()],
+        worst.tolist(), worker_groupings(data), available_measures(data),
     )  # fmt: skip
-    return heat, _bands(shown, columns, metric, merged)
+    found = quantiles(shown, [share for share, _ in _QUANTILES.values()])
+    lines = [
+        Line(METRICS.metric(quantile, window="one step"), category, [*line])
+        for (quantile, (_, category)), line in zip(_QUANTILES.items(), found, strict=True)
+    ]
+    title = f"{metric.title}: spread of the ranks"
+    return heat, Series("spread", title, spread_of, METRICS.metric("step"), [*columns], lines, "lines")
 
 
 def merge(grid: Grid, merged: int) -> Grid:
@@ -95,47 +94,12 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
     return found
 
 
-def _merged(grid: Grid, room: int) -> int:
-    """Returns the smallest number of steps per column with which the heat map fits the size limit and the screen."""
-    steps: int = max(grid.values.shape[1], 1)
-    merged = -(-steps // MAX_COLUMNS)
-    while merged < steps:
-        columns = -(-steps // merged)
-        required = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
-        if required <= room:
-            break
-        merged = max(merged + 1, -(-merged * required // max(room, 1)))
-    return min(merged, steps)
-
-
-def _length(grid: Grid) -> int:
-    size = np.abs(grid.values)
-    digits = np.ones(size.shape, np.int64)
-    for power in range(1, 19):
-        digits += size >= 10**power
-    return int(np.where(grid.has_value, digits + 1 + (grid.values < 0), len("null,")).sum())
-
-
-def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Series:
-    found = quantiles(grid, [share for share, _ in _QUANTILES.values()])
-    lines = [
-        Line(METRICS.metric(key, window="one step"), category, [*values])
-        for (key, (_, category)), values in zip(_QUANTILES.items(), found, strict=True)
-    ]
-    subtitle = f"{grid.values.shape[0]:,} ranks, by step"
-    if merged > 1:
-        subtitle += f"; per rank the maximum of {merged} steps"
-    return Series(
-        "spread", f"{metric.title}: spread of the ranks", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
-    )
-
-
-def _values(grid: Grid) -> list[int | float | None]:
-    values = grid.values.ravel().astype(np.object_)
-    values[~grid.has_value.ravel()] = None
-    found: list[int | float | None] = values.tolist()
-    return found
-
-
-def _whole(means: npt.NDArray[np.float64]) -> list[int | float | None]:
-    return [None if np.isnan(mean) else round(mean) for mean in means.tolist()]
+def _steps_per_column(grid: Grid) -> int:
+    """Returns the number of steps per column with which the heat map fits the size limit and the screen."""
+    workers, steps = grid.values.shape
+    if not steps:
+        return 1
+    digits = len(str(int(np.abs(grid.values).max()))) + 1
+    columns = max(min(MAX_COLUMNS, MOST_VALUE_BYTES // (workers * digits)), 1)
+    merged: int = -(-steps // columns)
+    return merged

@@ -47,6 +47,11 @@ class Grid(msgspec.Struct, frozen=True, eq=False):
     has_value: Bool
 
     @property
+    def with_gaps(self) -> Float64:
+        """Returns the values, with NaN for missing values."""
+        return np.where(self.has_value, self.values, np.nan)
+
+    @property
     def means(self) -> Float64:
         """Returns the mean over the valid steps of each worker, or NaN for a worker without valid steps."""
         count = self.has_value.sum(axis=1)
@@ -60,10 +65,7 @@ def selected_labels(data: JobData) -> tuple[str, ...]:
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the index in ``labels`` of each label in ``selected_labels``.
-
-    The selected labels are the columns of a grid.
-    """
+    """Returns the index in ``labels`` of each label in ``selected_labels``, which are the columns of a grid."""
     return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
@@ -100,18 +102,18 @@ def grid_of(data: JobData, key: str) -> Grid:
 
 @cached_by_argument
 def _grids(data: JobData) -> Mapping[str, Grid]:
-    columns = selected_columns(data)
-    steps = _reported_grids(data)
-    grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
+    columns, known = selected_columns(data), _recorded_steps(data)
+    grids = {key: _step_grid(data, key) for key in STEP if key in CATEGORIES}
     latency, wait, transfer = (times[:, :-1] for times in data.times)
-    known = _recorded_steps(data)
     grids["latency_ns"] = Grid(latency, known)
     if not data.is_single:
-        grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
-        grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
-        grids[LOST] = _lost_grid(data)
-        if "lateness_ns" in data.calls.data.column_names:
-            grids["lateness_ns"] = _lateness_grid(data)
+        grids |= {
+            "wait_ns": Grid(wait, known),
+            "transfer_ns": Grid(transfer, known),
+            "caused_wait_ns": Grid(data.caused[:, :-1], known),
+            LOST: _lost_grid(data),
+            "lateness_ns": _lateness_grid(data),
+        }
     return {
         key: Grid(grid.values[:, columns], grid.has_value[:, columns])
         for key, grid in grids.items()
@@ -119,19 +121,14 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
     }
 
 
-def _reported_grids(data: JobData) -> Mapping[str, Grid]:
-    """Returns one grid over all labels for each column of the steps table."""
-    grids = {}
-    for key in STEP:
-        if key != "step":
-            column = data.step_table[key]
-            is_known = np.asarray(pc.is_valid(column))
-            at = tuple(place[is_known] for place in data.step_places)
-            grid = _empty_grid(data, len(data.labels))
-            np.add.at(grid.values, at, column.drop_null().to_numpy())
-            grid.has_value[at] = True
-            grids[key] = grid
-    return grids
+def _step_grid(data: JobData, key: str) -> Grid:
+    """Returns the grid of a column of the steps table, over all labels."""
+    column, grid = data.step_table[key], _empty_grid(data, len(data.labels))
+    is_known = np.asarray(pc.is_valid(column))
+    at = tuple(place[is_known] for place in data.step_places)
+    np.add.at(grid.values, at, column.drop_null().to_numpy())
+    grid.has_value[at] = True
+    return grid
 
 
 def _empty_grid(data: JobData, steps: int) -> Grid:
@@ -160,12 +157,10 @@ def _lost_grid(data: JobData) -> Grid:
 
 
 def _lateness_grid(data: JobData) -> Grid:
-    values = data.calls.data["lateness_ns"]
+    """Returns the mean lateness of the calls of each step."""
+    values, grid, count = data.calls.data["lateness_ns"], *(_empty_grid(data, len(data.labels)) for _ in range(2))
     known = np.asarray(values.is_valid()) & (data.calls.step < len(data.labels))
-    late = values.fill_null(0).to_numpy()[known]
-    shape = len(data.names), len(data.labels)
-    at = data.calls.worker[known] * shape[1] + data.calls.step[known]
-    count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
-    total = np.zeros(shape[0] * shape[1], np.int64)
-    np.add.at(total, at, late)
-    return Grid(total.reshape(shape) // np.maximum(count, 1), count > 0)
+    at = data.calls.worker[known], data.calls.step[known]
+    np.add.at(grid.values, at, values.fill_null(0).to_numpy()[known])
+    np.add.at(count.values, at, 1)
+    return Grid(grid.values // np.maximum(count.values, 1), count.values > 0)

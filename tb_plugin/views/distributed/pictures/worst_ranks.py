@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.job_tables.outliers import outlier_rows
 from tb_plugin.payloads import Column, Line, Series, Sort
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of
-from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns, straggler_report
+from tb_plugin.views.distributed.stragglers.report import CAUSES, cause_columns, straggler_report
 
 MAX_WORST = 10
 # with more workers, bars would be too thin: charts show the worst, the median and the best
@@ -23,12 +24,11 @@ MAX_BARS = 32
 MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
-# measures to search for outliers
-COMPARED = ("compute_ns", REST)
 # causes that are part of the rest of the step
 CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-# minimum excess over the median: as a share of it, and in median absolute deviations
-MIN_OUTLIER_SHARE, MIN_OUTLIER_DEVIATIONS = 0.05, 3.0
+_OUTLIER = {
+    "outlying": pa.string(), "outlying_ns": pa.int64(), "outlying_usual_ns": pa.int64(), "outlying_share": pa.float64(),
+}  # fmt: skip
 
 Float64 = npt.NDArray[np.float64]
 
@@ -44,13 +44,8 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
 
     def key(at: int) -> tuple[bool, float, int, int, int]:
-        return (
-            at not in repeated,
-            -float(costs[at]),
-            -_number(rows[at], "caused_wait_ns"),
-            -_number(rows[at], "compute_ns"),
-            at,
-        )
+        waits, computes = (_number(rows[at], name) for name in ("caused_wait_ns", "compute_ns"))
+        return at not in repeated, -float(costs[at]), -waits, -computes, at
 
     return sorted(range(len(rows)), key=key)
 
@@ -58,36 +53,25 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 def _costs_per_step(data: JobData) -> Float64:
     """Returns the mean cost of each worker per step, ns. Without a straggler, costs are noise and 0 is returned."""
     report = straggler_report(data)
-    if data.is_single or not report.costly:
-        return np.zeros(len(data.names))
-    return report.lost_ns
-
-
-def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the indices of the workers to draw as bars: all workers, or the worst, median and best of many
-    workers.
-    """
-    if len(rows) <= MAX_BARS:
-        return list(range(len(rows)))
-    order = by_cost(data, rows)
-    return [*order[:MAX_WORST], order[len(order) // 2], order[-1]]
+    return np.zeros(len(data.names)) if data.is_single or not report.costly else report.lost_ns
 
 
 def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Limits a chart to the workers of ``bar_positions``. Labels mark the median worker and the best worker."""
-    names = data.names
-    if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
+    """Limits a chart of many workers to the worst, the median and the best worker."""
+    if len(data.names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
-    chosen = [names[at] for at in bar_positions(data, rows)]
+    order = by_cost(data, rows)
+    chosen = {data.names[at]: "" for at in order[:MAX_WORST]}
+    chosen |= {data.names[order[len(order) // 2]]: " (median)", data.names[order[-1]]: " (best)"}
     place = {x: at for at, x in enumerate(series.x)}
-    places = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
-    suffixes = {MAX_WORST: " (median)", MAX_WORST + 1: " (best)"}
-    lines = [Line(line.metric, line.category, [line.values[at] for _, at in places]) for line in series.lines]
-    subtitle = (
-        f"{series.subtitle}; the {MAX_WORST} of {len(names):,} that {_order_phrase(data)}, plus (median) and (best)"
+    places = [(place[name], name + suffix) for name, suffix in chosen.items() if name in place]
+    what = "cost the other ranks most" if _costs_per_step(data).any() else "other ranks wait for most"
+    return msgspec.structs.replace(
+        series,
+        subtitle=f"{series.subtitle}; the {MAX_WORST} of {len(data.names):,} that {what}, plus (median) and (best)",
+        x=[label for _, label in places],
+        lines=[Line(line.metric, line.category, [line.values[at] for at, _ in places]) for line in series.lines],
     )
-    x: list[int | float | str] = [f"{chosen[number]}{suffixes.get(number, '')}" for number, _ in places]
-    return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
@@ -101,11 +85,14 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     report = straggler_report(data)
     known, straggling = bool(lost.any()), set(report.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
-    offered = {metric.key for metric in available_measures(data)}
-    means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
     causes = [cause_columns(report, at).get("late_cause") if at in straggling else None for at in order]
-    outliers = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
-    keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
+    outlying = _outlying(data)
+    outliers = [outlying.get(at, {}) for at in order]
+    for outlier, cause in zip(outliers, causes, strict=True):
+        if outlier.get("outlying") == METRICS[REST].title and cause in CAUSES_OF_REST:
+            outlier["outlying"] = f"{METRICS[REST].title} ({cause})"
+    waits = [_number(rows[at], "caused_wait_ns") for at in order]
+    has_steps = report.mean_ns and report.labels != ("",)
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
@@ -115,12 +102,9 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
         "held_up_by": pa.array([report.root_of_worker(at) for at in order], pa.string()),
-        "caused_step_ns": pa.array([_per_step(report, rows[at]) for at in order], pa.int64()),
+        "caused_step_ns": pa.array([round(report.per_step(w)) if has_steps else None for w in waits], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
-        **{
-            key: pa.array([found[key] for found in outliers], kind)
-            for key, kind in zip(keys, (pa.string(), pa.int64(), pa.int64(), pa.float64()), strict=True)
-        },
+        **{key: pa.array([found.get(key) for found in outliers], kind) for key, kind in _OUTLIER.items()},
         "usual_worker": pa.array([_reference_worker(data, at, whole) for at in order], pa.string()),
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
@@ -133,15 +117,8 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
-def _order_phrase(data: JobData) -> str:
-    return "cost the other ranks most" if _costs_per_step(data).any() else "other ranks wait for most"
-
-
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Returns the worker with median lateness in the group in which worker ``at`` costs most.
-
-    If this group is unknown, returns the worker with median cost.
-    """
+    """Returns the worker with median lateness in the group in which worker ``at`` costs most, else with median cost."""
     report = straggler_report(data)
     usual = -1
     if bool((report.stragglers.worker == at).any()):
@@ -152,34 +129,21 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
     return data.names[usual]
 
 
-def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """Finds the time of worker ``at`` that exceeds the median of all workers most, if this time is an outlier.
-
-    If the outlier is the time outside compute and communication, the title contains ``cause``.
-    """
-    best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
-    most = 0.0
-    for key, values in means.items():
-        known = values[~np.isnan(values)]
-        if not len(known) or np.isnan(values[at]):
-            continue
-        middle = float(np.median(known))
-        usual = float(np.median(np.abs(known - middle)))
-        more = float(values[at]) - middle
-        if more > max(most, MIN_OUTLIER_SHARE * middle, MIN_OUTLIER_DEVIATIONS * usual):
-            most = more
-            best = {
-                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in CAUSES_OF_REST else ""),
-                "outlying_ns": round(float(values[at])),
-                "outlying_usual_ns": round(middle),
-                "outlying_share": more / middle if middle else None,
-            }
-    return best
-
-
-def _per_step(report: Blame, row: Row) -> int | None:
-    """Returns the mean time per step that other workers wait for a worker, ns; None without step times."""
-    return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
+def _outlying(data: JobData) -> dict[int, Row]:
+    """Returns, for each worker with an outlying compute time or rest of the step, the part that is further above."""
+    found: dict[int, Row] = {}
+    offered = {metric.key for metric in available_measures(data)}
+    for key in {"compute_ns", REST} & offered:
+        grid = grid_of(data, key)
+        workers = np.flatnonzero(grid.has_value.any(axis=1))
+        means = grid.means[workers]
+        middle = float(np.median(means))
+        for row in outlier_rows(grid.with_gaps[workers]):
+            mean, best = float(means[row]), found.get(int(workers[row]))
+            if best is None or mean - middle > _number(best, "outlying_ns") - _number(best, "outlying_usual_ns"):
+                values = (METRICS[key].title, round(mean), round(middle), mean / middle - 1 if middle else None)
+                found[int(workers[row])] = dict(zip(_OUTLIER, values, strict=True))
+    return found
 
 
 def _number(row: Row, key: str) -> int:

@@ -1,28 +1,34 @@
-"""Tables of one worker: collectives, steps, process groups and devices."""
+"""Tables of one worker: collectives, steps, kernels, groups and devices, and their schema."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges
 from tb_plugin.analysis.parallelism.experts import split_sizes
+from tb_plugin.analysis.replicas import FRAME, STATE
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.matching.groups import dimensions_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.calls import Calls, calls_of
-from tb_plugin.views.distributed.rank.collective_metadata import groups_of, rank_of, world_size_of
-from tb_plugin.views.distributed.rank.kernel_times import kernels_table
+from tb_plugin.views.distributed.rank.collective_metadata import MOST_RANKS, groups_of, rank_of, world_size_of
 from tb_plugin.views.distributed.rank.reported import (
+    RANK,
+    ROW,
+    SHAPES,
     lacks_computation,
     number_rows,
     reported_frames,
@@ -57,10 +63,45 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
+KERNEL = {
+    "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
+    "kernel_ns": pa.int64(),
+}  # fmt: skip
+# maximum number of kernels listed per step, most time first; one more row sums the others
+MAX_KERNELS_PER_STEP = 64
 # value of the device column for a worker without a device
 HOST = "CPU"
 # columns that are only needed to compute others
 MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
+
+# Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
+# change the stamp automatically.
+MEANING = 2
+# tables that every part has; reported tables and memory are optional
+ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
+    "collectives": CALL,
+    "steps": STEP,
+    "kernels": {**KERNEL, ROW: pa.int64()},
+    "process_groups": GROUP,
+    "devices": DEVICE,
+}
+NEVER_NULL: Mapping[str, tuple[str, ...]] = {
+    "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device", "event", "stream"),
+    "steps": ("step",),
+    "kernels": ("kernel_calls", "kernel_ns"),
+    "process_groups": ("group", "group_ranks"),
+    "devices": ("device",),
+    RANK: ("alone", "kernels_missing", "ranks_at_least"),
+    FRAME: tuple(STATE),
+}
+
+# ranges of the facts of a part; a fact may be None
+FACTS: Mapping[str, tuple[int, int]] = {
+    "distributed.rank": (0, MOST_RANKS - 1),
+    "distributed.world_size": (0, MOST_RANKS - 1),
+    "distributed.calls": (0, 2**62),
+    "distributed.base_time_ns": (-(2**62), 2**62),
+}
 
 
 def profile_part(trace: TraceTable, params: Params) -> Part:
@@ -214,13 +255,13 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Returns the process groups that the file lists, followed by groups that only appear in calls."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
     names = set()
-    for group in groups_of(trace.metadata):
-        name, ranks, size = str(group.get("pg_name", "")), str(group.get("ranks", "")), group.get("pg_size")
+    for listed in groups_of(trace.metadata):
+        name, ranks, size = str(listed.get("pg_name", "")), str(listed.get("ranks", "")), listed.get("pg_size")
         names.add(name)
         rows[name, ranks] = {
             "group": name,
-            "group_description": str(group.get("pg_desc", "")),
-            "backend": str(group.get("backend_config", "")),
+            "group_description": str(listed.get("pg_desc", "")),
+            "backend": str(listed.get("backend_config", "")),
             "group_size": size if isinstance(size, int) else None,
             "group_ranks": ranks,
         }
@@ -304,3 +345,63 @@ def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
             over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)
             place = np.where(over, at, place)
     return place - 1
+
+
+def kernels_table(trace: TraceTable) -> pa.Table:
+    """Returns the time and the number of calls of each compute kernel by step, longest kernel first.
+
+    If the trace has no compute kernels, the rows are host operators with their self time.
+    """
+    rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
+    if len(rows):
+        source, time = launched_by(trace, rows).astype(np.int64), trace.dur_ns
+    else:
+        rows = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
+        source, time = rows, trace.self_ns
+    known = source != MISSING
+    begin = np.append(trace.start_ns, MISSING)[np.where(known, source, rows)]
+    step = np.where(known, trace.steps.at(begin, on_host=True), trace.steps.at(begin))
+    ones = group(step, trace.name[rows])
+    of_step, name = step[ones.first], trace.name[rows][ones.first].astype(np.int64)
+    calls, spent = ones.count(), ones.sum(time[rows])
+    order = np.lexsort((name, -spent, of_step))
+    begins = np.searchsorted(of_step[order], of_step[order])
+    name[order[np.arange(len(order)) - begins >= MAX_KERNELS_PER_STEP]] = MISSING
+    rest = group(of_step[order], name[order])
+    first = order[rest.first]
+    names_of_rows, label = name[first], of_step[first]
+    unique, which = np.unique(names_of_rows, return_inverse=True)
+    labels = pa.array(trace.steps.label, pa.string())
+    return pa.table(
+        {
+            "step": labels.take(pa.array(label, mask=label == MISSING)),
+            "kernel": pa.DictionaryArray.from_arrays(
+                pa.array(which.ravel(), pa.int32()),
+                pa.array([trace.strings[each] for each in unique.tolist()], pa.string()),
+            ),
+            "kernel_calls": pa.array(rest.sum(calls[order])),
+            "kernel_ns": pa.array(rest.sum(spent[order])),
+        },
+        pa.schema(KERNEL),
+    )
+
+
+@cache
+def part_shapes() -> Mapping[str, pa.Schema]:
+    """Returns the schema of each table of a part.
+
+    The function must not create arrays: the first array makes pyarrow import pandas, and TensorBoard's process
+    should not load pandas.
+    """
+    stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
+    every = {**ALWAYS, **stated, FRAME: STATE}
+    return {name: pa.schema(list(columns.items())) for name, columns in every.items()}
+
+
+@cache
+def schema_hash() -> str:
+    """Returns a hash that changes whenever the schema or MEANING changes."""
+    text = [f"meaning {MEANING}"]
+    for name, schema in sorted(part_shapes().items()):
+        text += [name, *(f"{field.name} {field.type}" for field in schema)]
+    return hashlib.blake2b("\n".join(text).encode(), digest_size=8).hexdigest()
