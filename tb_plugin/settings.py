@@ -108,8 +108,8 @@ SUMMARIES = _declared(
 SCHEDULER = _declared(
     "TORCH_TRACE_SCHEDULER",
     (
-        "scheduler of a Dask cluster that computes missing rank results. The address comes only from "
-        "this variable or from `--scheduler`"
+        "scheduler of a Dask cluster for `torch-trace summarize`. The address comes only from this variable or from "
+        "`--scheduler`"
     ),
     default="none",
 )

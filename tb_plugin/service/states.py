@@ -25,9 +25,8 @@ from msgspec.structs import replace
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.workers.parse_result import Summary
-from tb_plugin.service.workers.question import Progress
-from tb_plugin.service.workers.request import WAITING, Job
+from tb_plugin.service.workers.parse import Summary
+from tb_plugin.service.workers.question import WAITING, Job, Progress
 
 # Maximum number of windows per profile with a stored state.
 MAX_WINDOWS = 8

@@ -25,7 +25,7 @@ from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.answers.download import Download
 from tb_plugin.service.catalog import PARTS, Place
-from tb_plugin.service.workers.request_dedup import waiting_for
+from tb_plugin.service.workers.desk import waiting_for
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.catalog_cache import Body, CatalogCache
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
