@@ -278,10 +278,10 @@ class Pool(Workers):
                 with self._changed:
                     if job.stopped is not None:
                         raise job.stopped
-                    job.process = seat.start()
+                    job.process = process = seat.start()
                     # The time to start a process is not charged to the question.
-                    job.running_since = time.monotonic() if job.process.started else None
-                return self._run(seat, job.process, job)
+                    job.running_since = time.monotonic() if process.started else None
+                return self._run(seat, process, job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
                 job.restart()

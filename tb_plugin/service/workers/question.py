@@ -18,7 +18,6 @@ from tb_plugin.payloads import Figure
 
 if TYPE_CHECKING:
     from tb_plugin.service.workers.model_cache import OpenModels
-    from tb_plugin.service.workers.worker_process import Process
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Answer = TypeVar("Answer")
@@ -83,6 +82,12 @@ class Options(TypedDict, total=False):
     """Path of the trace, for messages."""
 
 
+class Killable(Protocol):
+    """A worker process."""
+
+    def kill(self) -> None: ...
+
+
 class Job(Generic[Answer]):
     """A submitted question.
 
@@ -108,7 +113,7 @@ class Job(Generic[Answer]):
         self.running_since: float | None = None
         self.unwanted_since: float | None = None
         """Time when the job was abandoned, in monotonic seconds; None = not abandoned."""
-        self.process: Process | None = None
+        self.process: Killable | None = None
         self.future: Future[Answer] = Future()
         self.restart()
 
