@@ -26,11 +26,6 @@ CACHE = _declared(
     "folder of parsed traces; empty or `off`: a private temporary folder, removed at exit",
     default="`torch-trace` in the user's cache folder",
 )
-CACHE_DIR = _declared(
-    "TORCH_TRACE_CACHE_DIR",
-    "old name of `TORCH_TRACE_CACHE`; used only if `TORCH_TRACE_CACHE` is not set",
-    default="",
-)
 CACHE_MB = _declared(
     "TORCH_TRACE_CACHE_MB",
     "maximum cache size in megabytes; the least recently used files are removed first",

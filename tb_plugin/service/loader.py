@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tb_plugin import __version__
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, TorchTraceError, UserError
+from tb_plugin.errors import CacheFileLost, Cancelled, TorchTraceError, UserError
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
@@ -303,9 +303,6 @@ class Loader:
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # another process evicted the file; the next request loads it again
-            elif isinstance(error, CacheRefused) and self._store.leave(error):
-                entry.release(load)
-                self.begin(entry)
             else:
                 _fail(entry, load, error)
         if replaced:

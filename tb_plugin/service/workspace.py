@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.tiles import Tile
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundError, UserError
+from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, Request, multi_profile_view
@@ -276,13 +276,8 @@ class Workspace:
         if path is not None:
             return path
         path = self._store.path(key, suffix)
-        try:
-            if self._run(opened, write(str(path)), heavy=heavy) is None:
-                return None
-        except CacheRefused as error:
-            if not self._store.leave(error):
-                raise
-            return self._written(opened, key, suffix, write, heavy)
+        if self._run(opened, write(str(path)), heavy) is None:
+            return None
         self._store.count(path)
         return path
 

@@ -17,7 +17,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, view_params
 from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.view_entry import joining
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
+from tb_plugin.errors import CacheFileLost, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import part_codec
 from tb_plugin.service.answers.part_scheduler import PartScheduler
@@ -172,27 +172,20 @@ class MultiProfileAnswers:
         if path := self._store.get(key, part_codec.MAPPED):
             return path
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
-        for _ in range(CHANGES):
-            target = self._store.path(key, part_codec.MAPPED)
-            try:
-                with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
-                    # The worker that merges the results also answers: it has them in memory.
-                    question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
-                    need = question.peak_memory_bytes()
-                    refused = self._desk.ask(question, key=str(target), about=about, heavy=True, peak_memory_bytes=need)
-            except CacheRefused as error:
-                if not self._store.leave(error):
-                    raise
-                continue
-            for place, refusal in refused.items():
-                summary = parts[place][1]
-                assert isinstance(summary, RankSummary)
-                self._team.summaries.refuse(summary, refusal)
-            if refused:
-                return None
-            self._store.evict(keep=target)
-            return target
-        raise Cancelled("The cache folder is cleared repeatedly.")
+        target = self._store.path(key, part_codec.MAPPED)
+        with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
+            # The worker that merges the results also answers: it has them in memory.
+            question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
+            need = question.peak_memory_bytes()
+            refused = self._desk.ask(question, key=str(target), about=about, heavy=True, peak_memory_bytes=need)
+        for place, refusal in refused.items():
+            summary = parts[place][1]
+            assert isinstance(summary, RankSummary)
+            self._team.summaries.refuse(summary, refusal)
+        if refused:
+            return None
+        self._store.evict(keep=target)
+        return target
 
     def _ask_pair(self, asked: Request) -> bytes | Profile:
         """Compares a baseline with an experiment.

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Analysis, Params
-from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
+from tb_plugin.errors import CacheFileLost, NotFoundError, TorchTraceError, UserError
 from tb_plugin.registry import analysis_by_id, formats_of, model_of
 from tb_plugin.service.answers.questions import Source, WritePart
 from tb_plugin.service.graph_captures import Captures
@@ -165,10 +165,6 @@ class PartScheduler:
             path = Path(job.future.result())
         except CacheFileLost as error:
             self._loader.lose(opened.lost(error))
-            return None
-        except CacheRefused as error:
-            if not self._store.leave(error):
-                raise
             return None
         finally:
             with self._lock:

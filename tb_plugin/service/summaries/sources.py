@@ -144,20 +144,13 @@ def _fetched(summaries: Sequence[RankSummary]) -> list[UserError | None]:
         threads.shutdown(cancel_futures=True)
 
 
-class _ProfileSummaries(NamedTuple):
-    """Cached summaries of a profile. They are valid for these settings and this cache folder only."""
-
-    settings: Settings
-    folder: Path
-    summaries: tuple[RankSummary, ...]
-
-
 class Summaries:
     """Rank summaries of profiles, and which of them are refused."""
 
     def __init__(self, store: FileStore) -> None:
         self._store = store
-        self._known: WeakKeyDictionary[ProfileFiles, _ProfileSummaries] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[ProfileFiles, tuple[Settings, tuple[RankSummary, ...]]] = WeakKeyDictionary()
+        """Summaries of profiles, valid for these settings."""
         self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
         """Refusals and their times, in monotonic seconds."""
 
@@ -181,12 +174,12 @@ class Summaries:
             return ()
         settings = current_settings()
         known = self._known.get(found)
-        if known is None or (known.settings, known.folder) != (settings, self._store.folder):
+        if known is None or known[0] != settings:
             # Without the trace, its file sizes are unknown. The path of the summary already matches its name.
             wanted = Wanted.of(found.files if found.is_present else None, settings)
-            named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
-            known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)
-        return known.summaries
+            known = settings, tuple(self._rank_summary(file, wanted) for file in found.summaries)
+            self._known[found] = known
+        return known[1]
 
     def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
         """Marks a summary as unusable."""
