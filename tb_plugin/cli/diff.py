@@ -39,8 +39,6 @@ _TEXT_LEVELS = 2
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """A loaded baseline and a loaded experiment."""
-
     workspace: Workspace
     base: Entry
     exp: Entry

@@ -41,7 +41,6 @@ class ProgressBar:
 
     @contextmanager
     def display(self, title: str) -> Iterator[None]:
-        """Shows the bar during a ``with`` block."""
         if not sys.stderr.isatty():
             yield
             return
@@ -58,7 +57,6 @@ class ProgressBar:
         return self._title != ""
 
     def update(self, fraction: float) -> None:
-        """Sets the progress to ``fraction``, 0..1."""
         if self._title:
             filled = round(_BAR_CELLS * min(1.0, fraction))
             bar = "━" * filled + "─" * (_BAR_CELLS - filled)
@@ -105,7 +103,6 @@ class Failures(msgspec.Struct):
                 self.add(path, f"{notice.text} {notice.todo}")
 
     def add_group(self, title: str, place: Place, error: TorchTraceError) -> None:
-        """Adds a failed view of all workers."""
         reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
         self.add(f"{place.run} / all workers / span {place.span}", reason, error)
 

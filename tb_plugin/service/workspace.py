@@ -7,7 +7,7 @@ waits for a worker process.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
-from tb_plugin.payloads import Catalog, Profile, ViewInfo
-from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
+from tb_plugin.payloads import Catalog, Profile, StepInfo, ViewInfo
+from tb_plugin.service.answers.download import Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, Request, multi_profile_view
 from tb_plugin.service.answers.part_scheduler import PartScheduler
 from tb_plugin.service.answers.profile_info import (
@@ -42,8 +42,8 @@ from tb_plugin.service.answers.questions import (
 from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
-from tb_plugin.service.graph_captures import Captures, Opened
-from tb_plugin.service.loader import Loader, file_of
+from tb_plugin.service.graph_captures import NONE, Captures, Opened
+from tb_plugin.service.loader import Loader
 from tb_plugin.service.profile_files import Root
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import VIEW
@@ -58,6 +58,8 @@ from tb_plugin.storage.files import Folder
 _PAUSE_SECONDS = 0.3
 # Maximum number of cached view lists of profiles with captures.
 _MAX_OFFERED = 1000
+
+_EXPORT = ".gz"
 
 # Parameters for the whole profile.
 EVERYTHING = Params()
@@ -80,7 +82,6 @@ class Workspace:
         catalog.split_merged_files()
 
     def runs(self) -> Catalog:
-        """Returns the content of the log directories."""
         return self.catalog.payload()
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
@@ -176,11 +177,11 @@ class Workspace:
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
         """Returns timeline tiles as a gzipped Arrow stream, or the loading state of the profile. Raises UserError."""
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        answer = self._run(Opened(entry), AskTiles(file_of(entry), level, tuple(wanted)))
-        return unready_profile(entry) if answer is None else answer
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        answer = self._run(opened, AskTiles(opened.file, level, tuple(wanted)))
+        return unready_profile(opened.entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
@@ -210,7 +211,9 @@ class Workspace:
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
-            params = replace(asked, steps=_steps(entry, steps), limit=None, ignored=self.catalog.ignored(entry))
+            params = replace(
+                asked, steps=chosen_steps(steps, _steps_of(entry)), limit=None, ignored=self.catalog.ignored(entry)
+            )
             there = [view.id for view in self.offered(place) if view.available]
             views = [view for view in there if multi_profile_view(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
@@ -238,16 +241,13 @@ class Workspace:
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
     ) -> Download | Profile:
         """Returns the events in a time range as Chrome JSON, or the loading state of the profile. Raises UserError."""
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
-        key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
-        path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
-        if path is None:
-            return unready_profile(entry)
-        return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        start_ns, end_ns = window_of(steps, _steps_of(opened.entry), start_ns, end_ns)
+        write = partial(WriteWindow, opened.file, start_ns, end_ns)
+        key = f"window|{opened.entry.path}|{start_ns}|{end_ns}"
+        return self._download(opened, key, "window.json", write, heavy=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks in the format ``form``, or the loading state of the profile. Raises UserError."""
@@ -255,55 +255,44 @@ class Workspace:
         from tb_plugin.views.stacks.view import choice_of
 
         choice = choice_of(params)
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        opened = self.captures.ready(entry, place.capture)
-        if opened is None:
-            return progress(entry, *self.captures.progress(entry, place.capture))
-        params = replace(params, steps=_steps(entry, steps))
+        opened = self._opened(place)
+        if isinstance(opened, Profile):
+            return opened
+        params = replace(params, steps=chosen_steps(steps, _steps_of(opened.entry)))
         key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
-        path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
-        if path is None:
-            return unready_profile(entry)
-        name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
-        return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
+        write = partial(WriteStacks, opened.file, params, form)
+        return self._download(opened, key, f"{choice.weight}{SUFFIXES[form]}", write)
 
-    def _written(
+    def _download(
         self, opened: Opened, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
-    ) -> Path | None:
-        path = self._store.get(key, suffix)
-        if path is not None:
-            return path
-        path = self._store.path(key, suffix)
-        if self._run(opened, write(str(path)), heavy) is None:
-            return None
-        self._store.count(path)
-        return path
+    ) -> Download | Profile:
+        path = self._store.get(key, _EXPORT)
+        if path is None:
+            path = self._store.path(key, _EXPORT)
+            if self._run(opened, write(str(path)), heavy) is None:
+                return unready_profile(opened.entry)
+            self._store.count(path)
+        name = f"{opened.entry.files.stem}.{suffix}"
+        return Download(name, path.stat().st_size, chunks_of(path.open("rb")), gzipped=True)
 
     def original(self, place: Place) -> Download | Profile:
         """Returns the unchanged file of a loaded profile, or the loading state.
 
         Never returns any other file, even if its name looks like a trace. Raises UserError.
         """
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        if not entry.files.is_present:
-            raise missing_trace_error(entry.files)
-        found, file = entry.files, entry.files.files[0]
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        found = opened.entry.files
+        if not found.is_present:
+            raise missing_trace_error(found)
+        file = found.files[0]
         # A loaded remote profile stays available while its storage is unreachable.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
-
-        def chunks() -> Iterator[bytes]:
-            with stream:
-                while chunk := stream.read(CHUNK_BYTES):
-                    yield chunk
-
         size = stream.seek(0, 2)
         stream.seek(0)
-        return Download(Path(found.names[0]).name, size, chunks())
+        return Download(Path(found.names[0]).name, size, chunks_of(stream))
 
     def _tick(self) -> None:
         self._loader.end_leases()
@@ -321,14 +310,21 @@ class Workspace:
             return self._several.ask(Request(place, analysis, params, steps, kind, wait))
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
-        if self._loader.ready(entry).summary is None:
+        opened = self._opened(place)
+        if isinstance(opened, Profile):
+            return opened
+        steps_chosen = chosen_steps(steps, _steps_of(opened.entry))
+        params = replace(params, steps=steps_chosen, ignored=self.catalog.ignored(opened.entry))
+        answer = self._run(opened, AskView(opened.file, view_id, params, kind))
+        return unready_profile(opened.entry) if answer is None else answer
+
+    def _opened(self, place: Place) -> Opened | Profile:
+        """Returns a loaded profile with its captures, or the loading state. Raises UserError."""
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
             return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
-        if opened is None:
-            return progress(entry, *self.captures.progress(entry, place.capture))
-        params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
-        answer = self._run(opened, AskView(opened.file, view_id, params, kind))
-        return unready_profile(entry) if answer is None else answer
+        return progress(entry, *self.captures.progress(entry, place.capture)) if opened is None else opened
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Returns the answer of a worker about a loaded profile.
@@ -352,5 +348,5 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 
 
-def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
-    return chosen_steps(text, entry.summary.steps if entry.summary else ())
+def _steps_of(entry: Entry) -> Sequence[StepInfo]:
+    return entry.summary.steps if entry.summary else ()

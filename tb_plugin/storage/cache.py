@@ -74,7 +74,6 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether the folder contains a file with this suffix."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:

@@ -311,7 +311,6 @@ class FileSource:
         self._paths = dict(paths)
 
     def names(self) -> Sequence[str]:
-        """Returns the file names, relative to the profile."""
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:

@@ -86,7 +86,6 @@ class InlineWorkers(Workers):
         self._models: OpenModels = OpenModels()
 
     def submit(self, question: Question[Answer], **options: Unpack[Options]) -> Job[Answer]:
-        """Answers the question before returning. The returned job is done."""
         job = Job(question, **options)
         try:
             report = self._report if job.heavy else lambda progress: None

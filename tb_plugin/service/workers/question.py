@@ -83,8 +83,6 @@ class Options(TypedDict, total=False):
 
 
 class Killable(Protocol):
-    """A worker process."""
-
     def kill(self) -> None: ...
 
 
@@ -128,7 +126,6 @@ class Job(Generic[Answer]):
 
     @property
     def fraction(self) -> float:
-        """Returns the fraction of the input read so far, 0..1."""
         return self.progress.fraction
 
     def restart(self) -> None:

@@ -58,18 +58,15 @@ class Process:
 
     @property
     def questions(self) -> IO[bytes]:
-        """Returns the pipe to stdin of the process."""
         assert self._popen.stdin is not None  # guaranteed by Popen
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
-        """Returns the pipe from stdout of the process."""
         assert self._popen.stdout is not None  # guaranteed by Popen
         return self._popen.stdout
 
     def poll(self) -> int | None:
-        """Returns the exit code, or None while the process runs."""
         return self._popen.poll()
 
     def kill(self) -> None:
@@ -155,7 +152,6 @@ class Seat:
         return self.job is None or isinstance(self.job.question, Ready)
 
     def used(self, key: str) -> None:
-        """Stores that the process has the data of a key in memory."""
         if self.process is None:  # replaced after a large job
             return
         self.warm[key] = None
