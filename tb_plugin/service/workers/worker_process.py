@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from tb_plugin.errors import UserError, WorkerDied
-from tb_plugin.extensions import extension_names
+from tb_plugin.extensions import configured_names
 from tb_plugin.service.workers.question import Job, Ready
 
 _WARM_KEYS = 8
@@ -220,7 +220,7 @@ def import_path() -> list[str]:
 
 
 def _extensions() -> list[str]:
-    if not (names := extension_names()):
+    if not (names := configured_names()):
         return []
     from tb_plugin import registry
 
