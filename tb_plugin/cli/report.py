@@ -17,8 +17,7 @@ from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session, place_of
 from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
-from tb_plugin.facts import facts_of
-from tb_plugin.findings import data_notices, findings, with_finding_count
+from tb_plugin.findings import data_notices, facts_of, findings, with_finding_count
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
