@@ -168,7 +168,7 @@ def read(path: Path, budget_mb: int) -> None:
     from tb_plugin.formats.format_entry import as_windowed_reader
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.model.trace.window import WindowRequest, choose
-    from tb_plugin.service.workers.memory_estimate import peak_memory_bytes, room_bytes
+    from tb_plugin.service.workers.memory_budget import peak_memory_bytes, room_bytes
     from tb_plugin.storage.files import FileSource
 
     is_ascend = path.is_dir()

@@ -23,11 +23,10 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory
 from tb_plugin.errors import MissingPackage, NotFoundError
-from tb_plugin.facts import facts_of
-from tb_plugin.findings import Finding, data_notices, findings, with_finding_count
+from tb_plugin.findings import Finding, data_notices, facts_of, findings, with_finding_count
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
-from tb_plugin.service.answers.profile_questions import Numbers
+from tb_plugin.service.answers.questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers

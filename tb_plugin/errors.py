@@ -10,7 +10,7 @@
     │   │   ├── CacheFileLost    a file of the cache is missing or damaged; it is created again
     │   │   └── WindowUnsupported    a profile that cannot be opened as a window
     │   ├── StorageError         the file system failed: missing package, permissions (HTTP 502, exit 3)
-    │   │   └── CacheRefused     the cache folder cannot be written; another one is tried
+    │   │   └── CacheRefused     the cache folder cannot be written
     │   ├── TookTooLong          an answer, or the wait for it, took too long         (HTTP 504, exit 3)
     │   ├── WorkerDied           a parse was killed twice, usually for memory         (HTTP 500, exit 3)
     │   ├── MissingPackage       the request needs an extra of this package           (Python API)

@@ -1,4 +1,4 @@
-"""Findings and data notices as complete sentences, for programs.
+"""Findings and data notices as complete sentences, and facts, for programs.
 
 ``torch-trace report``, ``torch-trace diff`` and the Python API use this form. The page receives templates and
 numbers instead (payloads/notice.py).
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from tb_plugin.format import fill, format_value
-from tb_plugin.payloads import Figure, Notice, Notices, Scalar, Severity, Unit
+from tb_plugin.payloads import Figure, Figures, Notice, Notices, Scalar, Severity, Unit, View
 
 COUNT = "findings.count"
 
@@ -111,6 +111,16 @@ def with_finding_count(
 def data_notices(payloads: Iterable[object]) -> list[Finding]:
     """Returns the data notices among payloads, in order and without duplicates."""
     return _of(payloads, "data")
+
+
+def facts_of(view: View) -> dict[str, Scalar]:
+    """Returns the facts of a view of all workers, by name ``<view>.<key>``. Empty if the view has no facts.
+
+    Facts are the numbers in the payload ``facts``. The page and the report use the same numbers.
+    """
+    held = view.payloads.get("facts")
+    figures = held.figures if isinstance(held, Figures) else []
+    return {f"{view.id}.{figure.metric.key}": figure.value for figure in figures}
 
 
 def _of(payloads: Iterable[object], *about: str) -> list[Finding]:

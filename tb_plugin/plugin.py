@@ -63,8 +63,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
     def _workers(self) -> Pool:
         with self._lock:
             if self._pool is None:
-                from tb_plugin.service.workers.pool import Pool
-                from tb_plugin.service.workers.timeouts import answer_seconds
+                from tb_plugin.service.workers.pool import Pool, answer_seconds
 
                 self._pool = Pool(limit_seconds=answer_seconds())
             return self._pool
@@ -73,13 +72,12 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         pool = self._workers()
         with self._lock:
             if self._workspace is None:
-                from tb_plugin.service.summaries.dask_cluster import connect_or_none
                 from tb_plugin.service.workspace import Workspace, open_catalog
                 from tb_plugin.storage.cache import open_store
                 from tb_plugin.storage.urls import parse_spec
 
                 locations = parse_spec(self._logdir_spec) if self._logdir_spec else [("", self._logdir)]
-                self._workspace = Workspace(open_catalog(locations), pool, open_store(), connect_or_none())
+                self._workspace = Workspace(open_catalog(locations), pool, open_store())
             return self._workspace
 
     def _serve(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:

@@ -26,11 +26,6 @@ CACHE = _declared(
     "folder of parsed traces; empty or `off`: a private temporary folder, removed at exit",
     default="`torch-trace` in the user's cache folder",
 )
-CACHE_DIR = _declared(
-    "TORCH_TRACE_CACHE_DIR",
-    "old name of `TORCH_TRACE_CACHE`; used only if `TORCH_TRACE_CACHE` is not set",
-    default="",
-)
 CACHE_MB = _declared(
     "TORCH_TRACE_CACHE_MB",
     "maximum cache size in megabytes; the least recently used files are removed first",
@@ -108,8 +103,8 @@ SUMMARIES = _declared(
 SCHEDULER = _declared(
     "TORCH_TRACE_SCHEDULER",
     (
-        "scheduler of a Dask cluster that computes missing rank results. The address comes only from "
-        "this variable or from `--scheduler`"
+        "scheduler of a Dask cluster for `torch-trace summarize`. The address comes only from this variable or from "
+        "`--scheduler`"
     ),
     default="none",
 )

@@ -44,7 +44,7 @@ _PYTEST = [
     "--dist",
     "loadscope",
 ]
-_SHOWN = ("tensorboard", "numpy", "pyarrow", "msgspec", "isal", "fsspec", "pandas", "rich", "werkzeug")
+_SHOWN = ("tensorboard", "numpy", "pyarrow", "msgspec", "isal", "fsspec", "pandas", "werkzeug")
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ def copied(folder: Path) -> Path:
 
 
 IMPORTED = (
-    "import tb_plugin, tb_plugin.service.workers.interpreter as i; "
+    "import tb_plugin, tb_plugin.service.workers.worker_process as i; "
     "print(tb_plugin.__file__, *i.import_path(), sep=chr(10))"
 )
 IN_A_WORKER = "import sys; sys.path[:] = sys.argv[1:]; import tb_plugin; print(tb_plugin.__file__)"

@@ -25,6 +25,7 @@ FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("
 # Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
 # service/answers/stack_export.py.
 FORMATS = ("folded", "speedscope")
+_PATH = "a trace file or a log directory, as a path or URL"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,44 +76,24 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=what)
         if name in argv:  # other options are not needed
             add_options(command)
+            command.set_defaults(command=name)
     return parser
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
-    for name in ("run", "worker", "span"):
-        parser.add_argument(f"--{name}", help=f"only this {name}")
+    _add_path(parser)
     parser.add_argument("--view", action="append", metavar="V", help="show only this view (repeatable)")
-    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
-    parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
-    parser.add_argument(
-        "--pattern",
-        default="",
-        help=(
-            "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
-        ),
-    )
-    parser.add_argument(
-        "--window",
-        default="",
-        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
-    )
-    _add_capture(parser)
+    _add_selection(parser)
     _add_output(parser)
-    parser.set_defaults(command="report")
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
     for path, side, prefix in (("base", "baseline", "base-"), ("exp", "experiment", "")):
-        parser.add_argument(
-            path, metavar=path.upper(), help=f"the {side}: a trace file or a log directory, as a path or URL"
-        )
-        for name in ("run", "worker", "span"):
-            parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, if it has several")
-        parser.add_argument(
-            f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a server mode (decode)"
-        )
-        _add_capture(parser, prefix, f" of the {side}")
+        whose = f" of the {side}"
+        parser.add_argument(path, metavar=path.upper(), help=f"the {side}: {_PATH}")
+        _add_place(parser, prefix, whose)
+        _add_steps(parser, prefix, whose)
+        _add_capture(parser, prefix, whose)
     parser.add_argument(
         "--per", choices=("step", "total"), default="step", help="mean of the selected steps, or their sum"
     )
@@ -126,28 +107,11 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
         ),
     )
     _add_output(parser)
-    parser.set_defaults(command="diff")
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
-    for name in ("run", "worker", "span"):
-        parser.add_argument(f"--{name}", help=f"{name} to export, if there are several")
-    parser.add_argument("--steps", default="", help="only these steps (5,7-9), or a server mode (decode)")
-    parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
-    parser.add_argument(
-        "--pattern",
-        default="",
-        help=(
-            "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
-        ),
-    )
-    parser.add_argument(
-        "--window",
-        default="",
-        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
-    )
-    _add_capture(parser)
+    _add_path(parser)
+    _add_selection(parser)
     parser.add_argument(
         "--of",
         choices=FRAMES,
@@ -174,13 +138,10 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=FORMATS, default="folded", help="format of the file")
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
-    parser.set_defaults(command="stacks")
 
 
 def _add_summarize(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a log directory or a trace file, as a path or URL")
-    for name in ("run", "worker", "span"):
-        parser.add_argument(f"--{name}", help=f"only this {name}")
+    _add_path(parser)
     parser.add_argument(
         "--to",
         default="",
@@ -201,12 +162,43 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
     )
     for name, what in (("ca-file", "CA certificate"), ("cert", "client certificate"), ("key", "client key")):
         parser.add_argument(f"--tls-{name}", default="", metavar="FILE", help=f"{what}, for a scheduler at tls://")
-    parser.set_defaults(command="summarize")
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a trace file or a log directory, as a path or URL")
-    parser.set_defaults(command="doctor")
+    parser.add_argument("path", metavar="PATH", help=_PATH)
+
+
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help=_PATH)
+    _add_place(parser)
+
+
+def _add_place(parser: argparse.ArgumentParser, prefix: str = "", whose: str = "") -> None:
+    for name in ("run", "worker", "span"):
+        parser.add_argument(f"--{prefix}{name}", help=f"only this {name}{whose}")
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    _add_steps(parser)
+    parser.add_argument("--phase", default="", help="only this phase (a name in the Phases view)")
+    parser.add_argument(
+        "--pattern",
+        default="",
+        help=(
+            "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
+        ),
+    )
+    parser.add_argument(
+        "--window",
+        default="",
+        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
+    )
+    _add_capture(parser)
+
+
+def _add_steps(parser: argparse.ArgumentParser, prefix: str = "", whose: str = "") -> None:
+    what = f"only these steps{whose} (5,7-9), or a server mode (decode)"
+    parser.add_argument(f"--{prefix}steps", default="", help=what)
 
 
 def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str = "") -> None:

@@ -21,7 +21,7 @@ from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import column_scale, format_change, format_number, format_value
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
-from tb_plugin.service.answers.profile_questions import Numbers
+from tb_plugin.service.answers.questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -39,8 +39,6 @@ _TEXT_LEVELS = 2
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """A loaded baseline and a loaded experiment."""
-
     workspace: Workspace
     base: Entry
     exp: Entry

@@ -14,8 +14,8 @@ from tb_plugin.analysis.phrases import count_with_noun, plural
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, load_all, no_profiles_message, open_workspace, place_of
-from tb_plugin.errors import PartFailed, TorchTraceError, UserError
+from tb_plugin.cli.session import capture_lines, no_profiles_message, open_session, place_of
+from tb_plugin.errors import PartFailed, TorchTraceError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
 from tb_plugin.payloads import Profile, View
@@ -27,12 +27,10 @@ from tb_plugin.service.workspace import Workspace
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Prints a result for each file and returns the exit code. Raises UserError."""
-    arguments.run = arguments.worker = arguments.span = None
-    arguments.capture = ""
-    workspace, entries, failed = open_workspace(arguments)
+    session = open_session(arguments.path)
+    workspace, entries = session.workspace, session.entries
     printer = TextPrinter()
     readable = failures = 0
-    errors: list[UserError] = []
     try:
         catalog = workspace.runs()
         looked, found = count_with_noun(catalog.scanned_files, "file"), count_with_noun(len(entries), "profile")
@@ -40,15 +38,15 @@ def doctor(arguments: argparse.Namespace) -> int:
         for run in catalog.runs:
             if run.grouped_by:
                 printer.line(f"{run.name}: {run.grouped_by}")
-        for entry in load_all(workspace, entries, failed, errors):
+        for entry in session.load_all():
             readable += 1
             _diagnose(workspace, entry, printer)
             for line in capture_lines(workspace.captures.info(entry, "")):
                 printer.line(line)
             failures += _failures(workspace, entry, printer)
         failures += _failures_of_groups(workspace, entries, printer)
-        failures += sum(isinstance(error, PartFailed) for error in errors)
-        rows = [(failure["path"], failure["reason"]) for failure in failed]
+        failures += sum(isinstance(error, PartFailed) for error in session.failures.errors)
+        rows = [(failure["path"], failure["reason"]) for failure in session.failures.listed]
         known = {path for path, _ in rows}
         rows += [(skipped.path, skipped.reason) for skipped in catalog.skipped if skipped.path not in known]
         if rows:

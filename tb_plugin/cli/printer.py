@@ -140,21 +140,15 @@ class TextPrinter(Printer):
     """Prints text as wide as the terminal or COLUMNS. If stdout is not a terminal, the width is 120 characters."""
 
     def heading(self, text: str, level: int) -> None:
-        """Prints an empty line and a bold heading."""
         print_line("")
         print_line(text, bold=True)
 
     def line(self, text: str) -> None:
-        """Prints a line that is not wrapped."""
         print_line(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table that fits the width.
-
-        Shortens long names first. If necessary, drops columns and lists their titles.
-        """
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
         table = fit_table(headings, cells, room, keep)
@@ -170,20 +164,17 @@ class MarkdownPrinter(Printer):
     """Prints GitHub-flavoured Markdown."""
 
     def heading(self, text: str, level: int) -> None:
-        """Prints a heading with one ``#`` per level."""
         print_line("")
         print_line(f"{'#' * level} {_escaped(text)}")
         print_line("")
 
     def line(self, text: str) -> None:
-        """Prints one paragraph."""
         print_line(_escaped(text))
         print_line("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table that has all columns. Numbers are right-aligned."""
         print_line("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
         print_line("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:

@@ -5,33 +5,23 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
-from tb_plugin.cli.session import (
-    capture_message,
-    keep_failed_parts,
-    keep_failure,
-    keep_failure_of_group,
-    load_all,
-    no_profiles_message,
-    open_workspace,
-    place_of,
-)
+from tb_plugin.cli.session import Session, capture_message, no_profiles_message, open_session, place_of
 from tb_plugin.cli.terminal import print_error, write_json
-from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError, UserError
-from tb_plugin.facts import facts_of
-from tb_plugin.findings import data_notices, findings, with_finding_count
+from tb_plugin.errors import BadRequest, Cancelled, PartFailed, TorchTraceError
+from tb_plugin.findings import data_notices, facts_of, findings, with_finding_count
 from tb_plugin.format import format_time
 from tb_plugin.payloads import Profile, Table, View, ViewInfo
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
-from tb_plugin.service.workspace import Workspace
 
 if TYPE_CHECKING:
     from tb_plugin.cli.printer import Printer
@@ -41,236 +31,202 @@ SCHEMA_VERSION = 3
 
 def report(arguments: argparse.Namespace) -> int:
     """Prints the selected profiles and returns the exit code. Raises UserError."""
-    _check_views(arguments.view)
-    workspace, entries, failed = open_workspace(arguments, arguments.window)
-    if not entries and not failed:
-        failed.append({"path": arguments.path, "reason": no_profiles_message()})
+    known = [a.id for a in registry.analyses() if a.traits.place != "detail" and a.scope != "pair"]
+    for view in arguments.view or ():
+        if view not in known:
+            raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
+    wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
+    made = _Report(open_session(arguments.path, wanted, arguments.capture), arguments)
     try:
         if arguments.format == "json":
-            return _report_json(workspace, entries, failed, arguments)
+            return made.write_json()
         from tb_plugin.cli.printer import MarkdownPrinter, TextPrinter
 
-        printer = MarkdownPrinter() if arguments.format == "markdown" else TextPrinter()
-        return _report_text(workspace, entries, failed, arguments, printer)
+        return made.write_text(MarkdownPrinter() if arguments.format == "markdown" else TextPrinter())
     finally:
-        workspace.close()
+        made.workspace.close()
 
 
-def _report_json(
-    workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], arguments: argparse.Namespace
-) -> int:
-    profiles: list[dict[str, Any]] = []
-    errors: list[UserError] = []
-    for entry in load_all(workspace, entries, failed, errors):
-        try:
-            place = place_of(entry, arguments.capture)
-            numbers = workspace.numbers(place, arguments.view, arguments.steps, _view_params(arguments))
-            notices = data_notices(numbers.notices)
-        except TorchTraceError as error:
-            keep_failure(entry, error, failed, errors)
-            continue
-        tables = [name for analysis in _views_of(entry, arguments.view) for name in analysis.traits.tables]
-        always = dict.fromkeys(tables, msgspec.Raw(b"[]"))
+class _Report:
+    def __init__(self, session: Session, arguments: argparse.Namespace) -> None:
+        self.workspace = session.workspace
+        self._session = session
+        self._failures = session.failures
+        self._arguments = arguments
+        self._wanted: list[str] | None = arguments.view
+        self._params = Params(phase=arguments.phase, pattern=arguments.pattern)
+        if not session.entries and not self._failures.listed:
+            self._failures.add(arguments.path, no_profiles_message())
+
+    def write_json(self) -> int:
+        """Returns the exit code."""
+        profiles: list[dict[str, Any]] = []
+        for entry in self._session.load_all():
+            try:
+                profiles.append(self._profile(entry))
+            except TorchTraceError as error:
+                self._failures.add_profile(entry, error)
+        groups = []
+        for analysis, place in self._groups:
+            try:
+                groups.append(self._group(analysis, place))
+            except TorchTraceError as error:
+                self._failures.add_group(analysis.title, place, error)
+        document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups}
+        write_json(document | {"failed": self._failures.listed})
+        return self._exit_code(len(profiles))
+
+    def _profile(self, entry: Entry) -> dict[str, Any]:
+        arguments, place, views = self._arguments, self._place(entry), self._views_of(entry)
+        numbers = self.workspace.numbers(place, self._wanted, arguments.steps, self._params)
+        notices = data_notices(numbers.notices)
+        always = {name: msgspec.Raw(b"[]") for analysis in views for name in analysis.traits.tables}
         found, summary = entry.files, entry.summary
-        keep_failed_parts(found.url, notices, failed)
-        profiles.append(
-            {
-                "run": found.run,
-                "worker": found.worker,
-                "span": found.span,
-                "path": found.url,
-                "read": summary.read if summary else None,
-                "window": summary.window if summary else None,
-                "capture": workspace.profile(place, start=False).capture,
-                "phase": arguments.phase or None,
-                "not_limited": [
-                    a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.phase_note
-                ],
-                "findings": findings(numbers.notices),
-                "data_notices": notices,
-                "dismissed": numbers.dismissed,
-                "facts": with_finding_count(numbers.facts, numbers.notices),
-                "tables": always | numbers.tables,
-            }
-        )
-    groups = _groups(workspace, entries, failed, errors, arguments)
-    document = {"schema_version": SCHEMA_VERSION, "profiles": profiles, "groups": groups, "failed": failed}
-    write_json(document)
-    return _exit_code(len(profiles), errors)
+        self._failures.add_parts(found.url, notices)
+        return {
+            "run": found.run,
+            "worker": found.worker,
+            "span": found.span,
+            "path": found.url,
+            "read": summary.read if summary else None,
+            "window": summary.window if summary else None,
+            "capture": self.workspace.profile(place, start=False).capture,
+            "phase": arguments.phase or None,
+            "not_limited": [a.id for a in views if arguments.phase and a.traits.phase_note],
+            "findings": findings(numbers.notices),
+            "data_notices": notices,
+            "dismissed": numbers.dismissed,
+            "facts": with_finding_count(numbers.facts, numbers.notices),
+            "tables": always | numbers.tables,
+        }
 
+    def _group(self, analysis: Analysis[Any], place: Place) -> dict[str, Any]:
+        def rows(table: str) -> list[dict[str, Any]]:
+            answer = self.workspace.group(place, analysis.id, Params(table=table, limit=None), self._arguments.steps)
+            return msgspec.json.decode(answer, type=Table).rows
 
-def _groups(
-    workspace: Workspace,
-    entries: list[Entry],
-    failed: list[dict[str, str]],
-    errors: list[UserError],
-    arguments: argparse.Namespace,
-) -> list[dict[str, Any]]:
-    groups = []
-    for analysis, place in _group_places(workspace, entries, arguments):
-        ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
-        try:
-            view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
-            # A single worker cannot be late, so the table is missing.
-            tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
-            tables |= {name: ask(name) for name in analysis.traits.reported_tables if name in view.payloads}
-        except TorchTraceError as error:
-            keep_failure_of_group(analysis.title, place, error, failed, errors)
-            continue
+        view = self._group_view(analysis, place, 1)
+        # A single worker cannot be late, so the table is missing.
+        tables = {name: rows(name) if name in view.payloads else [] for name in analysis.traits.tables}
+        tables |= {name: rows(name) for name in analysis.traits.reported_tables if name in view.payloads}
         facts = analysis.traits.facts.items()
-        workers = {row["worker"]: {fact: row[column] for fact, column in facts} for row in tables.pop("workers", [])}
-        said = {
+        return {
+            "run": place.run,
+            "span": place.span,
+            "workers": {row["worker"]: {fact: row[key] for fact, key in facts} for row in tables.pop("workers", [])},
             "facts": facts_of(view),
             "findings": findings(view.payloads.values(), answers=True),
             "data_notices": data_notices(view.payloads.values()),
+            "tables": tables,
         }
-        groups.append({"run": place.run, "span": place.span, "workers": workers, **said, "tables": tables})
-    return groups
 
+    def write_text(self, printer: Printer) -> int:
+        """Returns the exit code."""
+        reported = 0
+        loaded: Iterable[Entry] = self._session.load_all()
+        ranks = Counter((entry.files.run, entry.files.span) for entry in self._session.entries)
+        if several := max(ranks.values(), default=0) > 1:
+            loaded = list(loaded)  # views of all ranks come first, before up to a thousand single ranks
+            self._print_groups(printer)
+        for entry in loaded:
+            try:
+                views = [self._view_or_failure(entry, view) for view in self._text_views(entry)]
+            except TorchTraceError as error:
+                self._failures.add_profile(entry, error)
+                continue
+            reported += 1
+            absent = self._absent(entry)
+            if self._wanted and not views and not absent:
+                continue  # all requested views are views of all workers
+            found = entry.files
+            when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
+            printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
+            printer.line(found.url)
+            for line in capture_message(self.workspace, self._place(entry)):
+                printer.line(line)
+            for info in absent:
+                printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
+            for view in views:
+                if isinstance(view, View):
+                    printer.view(view, self._not_limited(view.id))
+                else:
+                    printer.heading(view.part, 2)
+                    printer.line(str(view))
+        if not several:
+            self._print_groups(printer)
+        for failure in self._failures.listed:
+            print_error(f"{failure['path']}: {failure['reason']}")
+        return self._exit_code(reported)
 
-def _group_places(
-    workspace: Workspace, entries: list[Entry], arguments: argparse.Namespace
-) -> list[tuple[Analysis[Any], Place]]:
-    wanted: list[str] | None = arguments.view
-    found: list[tuple[Analysis[Any], Place]] = []
-    for analysis in registry.analyses():
-        is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
-        if analysis.scope != "workers" or not is_asked:
-            continue
-        with_it = (e for e in entries if analysis.id in _available_views(workspace, e, arguments))
-        places = dict.fromkeys(Place(e.files.run, None, e.files.span, e.window, arguments.capture) for e in with_it)
-        found += [(analysis, place) for place in places]
-    return found
+    def _print_groups(self, printer: Printer) -> None:
+        for analysis, place in self._groups:
+            try:
+                view = self._group_view(analysis, place, self._arguments.top)
+            except TorchTraceError as error:
+                self._failures.add_group(analysis.title, place, error)
+                continue
+            printer.heading(f"{place.run} / all workers / span {place.span}", 1)
+            printer.view(view, self._not_limited(analysis.id))
 
+    def _group_view(self, analysis: Analysis[Any], place: Place, limit: int) -> View:
+        answer = self.workspace.group(place, analysis.id, Params(limit=limit), self._arguments.steps)
+        return msgspec.json.decode(answer, type=View)
 
-def _group_rows(workspace: Workspace, place: Place, view_id: str, steps: str, table: str) -> list[dict[str, Any]]:
-    answer = workspace.group(place, view_id, Params(table=table, limit=None), steps)
-    return msgspec.json.decode(answer, type=Table).rows
-
-
-def _report_text(
-    workspace: Workspace,
-    entries: list[Entry],
-    failed: list[dict[str, str]],
-    arguments: argparse.Namespace,
-    printer: Printer,
-) -> int:
-    reported = 0
-    errors: list[UserError] = []
-    loaded: Iterable[Entry] = load_all(workspace, entries, failed, errors)
-    ranks = Counter((entry.files.run, entry.files.span) for entry in entries)
-    if several := max(ranks.values(), default=0) > 1:
-        loaded = list(loaded)  # views of all ranks come first, before up to a thousand single ranks
-        _print_groups(workspace, entries, failed, errors, arguments, printer)
-    for entry in loaded:
+    def _view_or_failure(self, entry: Entry, view: str) -> View | PartFailed:
+        params = replace(self._params, limit=self._arguments.top)
         try:
-            views = [
-                _view_or_failure(workspace, entry, view, arguments) for view in _text_views(workspace, entry, arguments)
-            ]
-        except TorchTraceError as error:
-            keep_failure(entry, error, failed, errors)
-            continue
-        reported += 1
-        absent = _absent(workspace, entry, arguments)
-        if arguments.view and not views and not absent:
-            continue  # all requested views are views of all workers
-        found = entry.files
-        when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
-        printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
-        printer.line(found.url)
-        for line in capture_message(workspace, place_of(entry, arguments.capture)):
-            printer.line(line)
-        for info in absent:
-            printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())
-        for view in views:
-            if isinstance(view, View):
-                printer.view(view, _not_limited(view.id, arguments))
-            else:
-                printer.heading(view.part, 2)
-                printer.line(str(view))
-    if not several:
-        _print_groups(workspace, entries, failed, errors, arguments, printer)
-    for failure in failed:
-        print_error(f"{failure['path']}: {failure['reason']}")
-    return _exit_code(reported, errors)
+            answer = self.workspace.view(self._place(entry), view, params, self._arguments.steps)
+        except PartFailed as error:
+            return error
+        if isinstance(answer, Profile):
+            raise Cancelled("The file changed while it was read.")
+        return msgspec.json.decode(answer, type=View)
 
+    def _not_limited(self, view: str) -> str:
+        phase = self._arguments.phase
+        why = registry.analysis_by_id(view).traits.phase_note if phase else ""
+        return f"This view is not limited to the phase {phase}. {why}" if why else ""
 
-def _print_groups(
-    workspace: Workspace,
-    entries: list[Entry],
-    failed: list[dict[str, str]],
-    errors: list[UserError],
-    arguments: argparse.Namespace,
-    printer: Printer,
-) -> None:
-    for analysis, place in _group_places(workspace, entries, arguments):
-        try:
-            answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
-        except TorchTraceError as error:
-            keep_failure_of_group(analysis.title, place, error, failed, errors)
-            continue
-        printer.heading(f"{place.run} / all workers / span {place.span}", 1)
-        printer.view(msgspec.json.decode(answer, type=View), _not_limited(analysis.id, arguments))
+    def _exit_code(self, reported: int) -> int:
+        if reported:
+            return OK
+        errors = self._failures.errors
+        return USAGE if errors and all(isinstance(error, BadRequest) for error in errors) else NOTHING
 
+    @cached_property
+    def _groups(self) -> list[tuple[Analysis[Any], Place]]:
+        """Views of all workers, and the run and span for each."""
+        found: list[tuple[Analysis[Any], Place]] = []
+        for analysis in registry.analyses():
+            is_asked = analysis.traits.place == "page" if self._wanted is None else analysis.id in self._wanted
+            if analysis.scope == "workers" and is_asked:
+                with_it = (each for each in self._session.entries if analysis.id in self._available(each))
+                places = dict.fromkeys(replace(self._place(each), worker=None) for each in with_it)
+                found += [(analysis, place) for place in places]
+        return found
 
-def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
-    answer = workspace.view(place_of(entry, arguments.capture), view, _view_params(arguments), arguments.steps)
-    if isinstance(answer, Profile):
-        raise Cancelled("The file changed while it was read.")
-    return msgspec.json.decode(answer, type=View)
+    def _place(self, entry: Entry) -> Place:
+        return place_of(entry, self._arguments.capture)
 
+    def _views_of(self, entry: Entry) -> list[Analysis[Any]]:
+        pages = [a for a in registry.views_of(registry.model_of(entry.files.reader)) if a.traits.place == "page"]
+        return [a for a in pages if a.scope == "profile" and (self._wanted is None or a.id in self._wanted)]
 
-def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View | PartFailed:
-    try:
-        return _view(workspace, entry, view, arguments)
-    except PartFailed as error:
-        return error
+    def _available(self, entry: Entry) -> set[str]:
+        if entry.summary is None:
+            return set()
+        return {view.id for view in self.workspace.offered(self._place(entry)) if view.available}
 
+    def _absent(self, entry: Entry) -> list[ViewInfo]:
+        if entry.summary is None:
+            return []
+        offered = self.workspace.offered(self._place(entry))
+        known = {info.id for info in offered}
+        every = [*offered, *(info for info in entry.summary.absent if info.id not in known)]
+        return [info for info in every if info.id in (self._wanted or ()) and not info.available]
 
-def _not_limited(view: str, arguments: argparse.Namespace) -> str:
-    why = registry.analysis_by_id(view).traits.phase_note if arguments.phase else ""
-    return f"This view is not limited to the phase {arguments.phase}. {why}" if why else ""
-
-
-def _view_params(arguments: argparse.Namespace) -> Params:
-    return Params(phase=arguments.phase, pattern=arguments.pattern, limit=arguments.top)
-
-
-def _exit_code(reported: int, errors: list[UserError]) -> int:
-    if reported:
-        return OK
-    return USAGE if errors and all(isinstance(error, BadRequest) for error in errors) else NOTHING
-
-
-def _check_views(wanted: list[str] | None) -> None:
-    known = [a.id for a in registry.analyses() if a.traits.place != "detail" and a.scope != "pair"]
-    for view in wanted or ():
-        if view not in known:
-            raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
-
-
-def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
-    pages = [a for a in registry.views_of(registry.model_of(entry.files.reader)) if a.traits.place == "page"]
-    return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
-
-
-def _available_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
-    if entry.summary is None:
-        return set()
-    return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
-
-
-def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[ViewInfo]:
-    if entry.summary is None:
-        return []
-    offered = workspace.offered(place_of(entry, arguments.capture))
-    known = {info.id for info in offered}
-    every = [*offered, *(info for info in entry.summary.absent if info.id not in known)]
-    return [info for info in every if info.id in (arguments.view or ()) and not info.available]
-
-
-def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
-    there, wanted = _available_views(workspace, entry, arguments), arguments.view
-    known = registry.views_of(registry.model_of(entry.files.reader))
-    asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
-    return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]
+    def _text_views(self, entry: Entry) -> list[str]:
+        there, wanted = self._available(entry), self._wanted or ()
+        known = registry.views_of(registry.model_of(entry.files.reader))
+        asked = [a for a in known if a.scope == "profile" and a.id in wanted and a.traits.place == "picture"]
+        return [analysis.id for analysis in (*self._views_of(entry), *asked) if analysis.id in there]

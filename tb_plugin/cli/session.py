@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from tb_plugin import registry
 from tb_plugin.analysis.failure_notices import FAILED
-from tb_plugin.cli.terminal import print_error
+from tb_plugin.cli.columns import elide_texts
+from tb_plugin.cli.terminal import print_error, width
 from tb_plugin.errors import NotFoundError, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
@@ -25,10 +26,8 @@ from tb_plugin.service.workers.pool import InlineWorkers, Pool, Workers, default
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-
+# Width of the progress bar.
+_BAR_CELLS = 40
 # Maximum number of captures named in one line.
 _NAMED = 5
 
@@ -37,74 +36,130 @@ class ProgressBar:
     """A progress bar on stderr. It is hidden if stderr is not a terminal."""
 
     def __init__(self) -> None:
-        self._progress: Progress | None = None
+        self._title = ""
+        self._shown = ""
 
     @contextmanager
     def display(self, title: str) -> Iterator[None]:
-        """Shows the bar during a ``with`` block."""
         if not sys.stderr.isatty():
             yield
             return
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as self._progress:
-            self._progress.add_task(escape(printable(title)), total=1.0)
-            try:
-                yield
-            finally:
-                self._progress = None
+        self._title = printable(title)
+        self.update(0.0)
+        try:
+            yield
+        finally:
+            self._draw("")
+            self._title = ""
 
     @property
     def is_visible(self) -> bool:
-        """Returns whether the bar is visible at present."""
-        return self._progress is not None
+        return self._title != ""
 
     def update(self, fraction: float) -> None:
-        """Sets the progress to ``fraction``, 0..1."""
-        if self._progress is not None and self._progress.tasks:
-            self._progress.update(self._progress.tasks[0].id, completed=fraction)
+        if self._title:
+            filled = round(_BAR_CELLS * min(1.0, fraction))
+            bar = "━" * filled + "─" * (_BAR_CELLS - filled)
+            self._draw(f"{elide_texts([self._title], max(1, width() - _BAR_CELLS - 7))[0]} {bar} {fraction:4.0%}")
 
     def tell(self, text: str) -> None:
         """Prints one line to stderr, above the bar."""
-        if self._progress is None:
-            print_error(text)
-            return
-        from rich.markup import escape
+        shown = self._shown
+        if shown:
+            self._draw("")
+        print_error(text)
+        if shown:
+            self._draw(shown)
 
-        self._progress.console.print(escape(printable(text)), highlight=False, soft_wrap=True)
+    def _draw(self, text: str) -> None:
+        if text != self._shown:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            self._shown = text
 
 
 progress_bar = ProgressBar()
 
 
-def open_workspace(
-    arguments: argparse.Namespace, window: str = ""
-) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once. Returns the workspace, the selected profiles, and the profiles that failed.
+class Failures(msgspec.Struct):
+    """Profiles and views that failed."""
 
-    ``window`` selects a window of each profile. Raises UserError.
-    """
-    parse_window(window)
-    catalog = scan_path(arguments.path)
-    entries = catalog.entries()
-    failed = []
-    wanted = Place(arguments.run, arguments.worker, arguments.span)
-    store = open_store()
+    listed: list[dict[str, str]] = msgspec.field(default_factory=list)
+    """``path`` and ``reason`` of each failure."""
+    errors: list[UserError] = msgspec.field(default_factory=list)
+
+    def add(self, path: str, reason: str, error: TorchTraceError | None = None) -> None:
+        self.listed.append({"path": path, "reason": reason})
+        if isinstance(error, UserError):
+            self.errors.append(error)
+
+    def add_profile(self, entry: Entry, error: TorchTraceError) -> None:
+        reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
+        self.add(entry.files.url, reason, error)
+
+    def add_parts(self, path: str, notices: Sequence[Finding]) -> None:
+        """Adds the failed parts of a profile. The data notices of the profile name these parts."""
+        for notice in notices:
+            if notice.rule == FAILED:
+                self.add(path, f"{notice.text} {notice.todo}")
+
+    def add_group(self, title: str, place: Place, error: TorchTraceError) -> None:
+        reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
+        self.add(f"{place.run} / all workers / span {place.span}", reason, error)
+
+
+class Session(msgspec.Struct):
+    """A scanned path and the selected profiles."""
+
+    workspace: Workspace
+    entries: list[Entry]
+    failures: Failures = msgspec.field(default_factory=Failures)
+
+    def load_all(self) -> Iterator[Entry]:
+        """Loads the profiles in parallel and yields them in order. Adds errors to ``failures``.
+
+        Replaces each merged file in ``entries`` by its ranks.
+        """
+        yield from self._load(self.entries)
+
+    def _load(self, entries: list[Entry]) -> Iterator[Entry]:
+        if len(entries) > 1:
+            for entry in entries:
+                self.workspace.profile(place_of(entry))
+        every = list(entries)
+        for number, entry in enumerate(every, 1):
+            try:
+                with progress_bar.display(f"[{number}/{len(every)}] {entry.files.names[0]}"):
+                    loaded = self.workspace.load(place_of(entry), progress_bar.update)
+            except TorchTraceError as error:
+                self.failures.add_profile(entry, error)
+                continue
+            if loaded.files.rank == entry.files.rank:
+                yield loaded
+                continue
+            ranks = [each.at(entry.window) for each in self.workspace.catalog.matching(place_of(entry))]
+            place = entries.index(entry)
+            entries[place : place + 1] = ranks
+            yield from self._load(ranks)
+
+
+def open_session(path: str, wanted: Place = Place(), capture: str = "") -> Session:  # noqa: B008 (frozen)
+    """Scans a path once, and selects profiles and their window. Raises UserError."""
+    parse_window(wanted.window)
+    catalog, store = scan_path(path), open_store()
     catalog.ranks = partial(merged_ranks, store)
     catalog.split_merged_files()
-    if len(catalog.entries()) == 1 and not window:
-        workspace = Workspace(catalog, workers_for(1), store)
-        read_first(workspace, catalog.entries())
-    else:
-        workspace = Workspace(catalog, workers_for(len(catalog.matching(wanted)) if entries else 0), store)
-    if not entries:
-        failed = [{"path": path, "reason": reason} for path, reason in catalog.skipped()]
-    else:
-        entries = [entry.at(window) for entry in catalog.matching(wanted)]
-    workspace.captures.allow(arguments.capture, scan_path)
-    return workspace, entries, failed
+    found = catalog.entries()
+    is_single = len(found) == 1 and not wanted.window
+    workspace = Workspace(catalog, workers_for(1 if is_single or not found else len(catalog.matching(wanted))), store)
+    if is_single:
+        read_first(workspace, found)
+    entries = [entry.at(wanted.window) for entry in catalog.matching(wanted)] if found else []
+    workspace.captures.allow(capture, scan_path)
+    session = Session(workspace, entries)
+    if not found:
+        for where, reason in catalog.skipped():
+            session.failures.add(where, reason)
+    return session
 
 
 def no_profiles_message() -> str:
@@ -142,60 +197,6 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
     for entry in entries:
         with suppress(TorchTraceError), progress_bar.display(entry.files.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
-
-
-def load_all(
-    workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
-) -> Iterator[Entry]:
-    """Loads profiles in parallel and yields them in order. Adds errors to ``failed`` and ``errors``.
-
-    Replaces each merged file in ``entries`` by its ranks.
-    """
-    if len(entries) > 1:
-        for entry in entries:
-            workspace.profile(place_of(entry))
-    every = list(entries)
-    for number, entry in enumerate(every, 1):
-        try:
-            with progress_bar.display(f"[{number}/{len(every)}] {entry.files.names[0]}"):
-                loaded = workspace.load(place_of(entry), progress_bar.update)
-        except TorchTraceError as error:
-            keep_failure(entry, error, failed, errors)
-            continue
-        if loaded.files.rank == entry.files.rank:
-            yield loaded
-            continue
-        ranks = [each.at(entry.window) for each in workspace.catalog.matching(place_of(entry))]
-        place = entries.index(entry)
-        entries[place : place + 1] = ranks
-        yield from load_all(workspace, ranks, failed, errors)
-
-
-def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
-    """Adds a failed profile and its error to ``failed`` and ``errors``."""
-    reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
-    _keep(entry.files.url, reason, error, failed, errors)
-
-
-def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:
-    """Adds the failed parts of a profile to ``failed``. The data notices of the profile name these parts."""
-    failed += ({"path": path, "reason": f"{each.text} {each.todo}"} for each in notices if each.rule == FAILED)
-
-
-def keep_failure_of_group(
-    title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
-) -> None:
-    """Adds a failed view of all workers and its error to ``failed`` and ``errors``."""
-    reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
-    _keep(f"{place.run} / all workers / span {place.span}", reason, error, failed, errors)
-
-
-def _keep(
-    path: str, reason: str, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
-) -> None:
-    failed.append({"path": path, "reason": reason})
-    if isinstance(error, UserError):
-        errors.append(error)
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:

@@ -25,9 +25,8 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX, is_older
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries import VIEW, dask_cluster
-from tb_plugin.service.summaries.compute import Outcome, RankJob, job_of
+from tb_plugin.service.summaries.compute import Outcome, RankJob, in_pool, in_this_process, job_of
 from tb_plugin.service.summaries.dask_cluster import Scheduler
-from tb_plugin.service.summaries.engines import in_pool, in_this_process
 from tb_plugin.service.summaries.format import place_of
 from tb_plugin.service.workers.pool import InlineWorkers, default_size
 from tb_plugin.service.workspace import Workspace
@@ -121,13 +120,11 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
             (arguments.tls_key, dask_cluster.KEY_VARIABLE),
         )
     )
-    if arguments.scheduler:
-        if arguments.workers is not None:
-            raise BadRequest(
-                "A Dask scheduler has its own workers.", "--workers", "Use either --scheduler or --workers."
-            )
-        return Scheduler(arguments.scheduler, *files)
-    return dask_cluster.from_environment() if arguments.workers is None else None
+    if arguments.scheduler and arguments.workers is not None:
+        raise BadRequest("A Dask scheduler has its own workers.", "--workers", "Use either --scheduler or --workers.")
+    default = os.environ.get(dask_cluster.SCHEDULER_VARIABLE, "").strip() if arguments.workers is None else ""
+    address = arguments.scheduler or default
+    return Scheduler(address, *files) if address else None
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:

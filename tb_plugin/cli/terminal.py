@@ -27,18 +27,15 @@ PIPED_WIDTH = 120
 
 
 def print_line(text: str, bold: bool = False) -> None:
-    """Prints one line of text to stdout."""
     shown = printable(text)
     print(f"\x1b[1m{shown}\x1b[0m" if bold and shown and _styled() else shown)
 
 
 def print_error(text: str) -> None:
-    """Prints one line of text to stderr."""
     print(printable(text), file=sys.stderr)
 
 
 def complain_of_bug(error: BaseException) -> None:
-    """Prints the traceback of an unexpected error to stderr."""
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
         print_error(line)
 

@@ -41,7 +41,7 @@ class Outline(msgspec.Struct, frozen=True):
 
 
 class Model(Protocol[Raw, Made]):
-    """Builds, stores and summarises one kind of profile. To add a model, add a row to ``rows.py``."""
+    """Builds, stores and summarises one kind of profile. ``ModelEntry`` implements this protocol."""
 
     id: str
     """Value of ``Profile.model``, also used in cache keys. It must never change."""
@@ -108,20 +108,12 @@ Filed = TypeVar("Filed", bound=Reported)
 
 
 class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
-    """Base class of models that are stored as one file.
+    """Storage of a model in one file. Such a model is a frozen Struct of arrays and has no steps."""
 
-    Such a model is a frozen Struct of arrays and has no steps.
-    """
-
-    id: str
-    noun: str
     version: int
-    default_view: str
-    raw: builtins.type[Raw]
     type: builtins.type[Filed]
-    assembled: Callable[[Raw], Filed]
+    assembled: Callable[[Raw], Filed] = as_read
     clock: Callable[[Filed], ClockInfo | None] = no_clock
-    features: tuple[Feature, ...] = ()
 
     def assemble(self, raw: Raw) -> Filed:
         return self.assembled(raw)

@@ -12,7 +12,8 @@ from tb_plugin.model_kinds.base import Feature, Model, Outline
 class ModelEntry:
     """A row of ``MODELS``. ``raw`` and ``made`` are the names of classes (see ``lib/lazy.py``).
 
-    The entry implements ``Model``. At first use it imports the implementation from ``place`` (``module:name``).
+    The entry implements ``Model``. At first use it imports the storage of the model from
+    ``place`` (``module:name``).
     """
 
     def __init__(
@@ -42,28 +43,28 @@ class ModelEntry:
         return load_class(self.type_name)
 
     @cached_property
-    def model(self) -> Model[Any, Any]:
-        made: Model[Any, Any] = load_object(self._place)
-        return made
+    def _storage(self) -> Any:
+        return load_object(self._place)
 
     @property
     def version(self) -> int:
-        return self.model.version
+        return int(self._storage.version)
 
     def assemble(self, raw: Any) -> Any:
-        return self.model.assemble(raw)
+        return self._storage.assemble(raw)
 
     def write(self, made: Any, path: str) -> None:
-        self.model.write(made, path)
+        self._storage.write(made, path)
 
     def read(self, path: str) -> Any:
-        return self.model.read(path)
+        return self._storage.read(path)
 
     def outline(self, made: Any) -> Outline:
-        return self.model.outline(made)
+        found: Outline = self._storage.outline(made)
+        return found
 
     def open_companion(self, made: Any, path: str) -> None:
-        self.model.open_companion(made, path)
+        self._storage.open_companion(made, path)
 
 
 def input_class_name(model: Model[Any, Any]) -> str:

@@ -11,20 +11,14 @@ from tb_plugin.model import codec
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.table import RawTrace, TraceTable
-from tb_plugin.model_kinds.base import Feature, Outline
+from tb_plugin.model_kinds.base import Outline
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.payloads import ClockInfo, StepInfo
 from tb_plugin.profilers import profiler_by_id
 
 
 class TraceModel:
-    id = "trace"
-    noun = "a trace"
     version = 19
-    default_view = "overview"
-    features: tuple[Feature, ...] = ("steps", "events")
-    raw = RawTrace
-    type = TraceTable
 
     def assemble(self, raw: RawTrace) -> TraceTable:
         """Builds a trace, including nesting, launches and steps. Raises UnreadableTrace."""

@@ -16,23 +16,23 @@ from pathlib import Path
 import msgspec
 
 from tb_plugin import __version__
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, TorchTraceError, UserError
+from tb_plugin.errors import CacheFileLost, Cancelled, TorchTraceError, UserError
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
-from tb_plugin.service.workers.kernel_rules import class_rules
-from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
-from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes
+from tb_plugin.service.workers.memory_budget import (
+    MEMORY_VARIABLE,
+    local_file_sizes,
+    peak_memory_bytes,
+    unseen_sizes,
+)
 from tb_plugin.service.workers.model_cache import ModelFile
-from tb_plugin.service.workers.parse import Open, Parse
-from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
+from tb_plugin.service.workers.parse import Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
-from tb_plugin.service.workers.question import Progress
-from tb_plugin.service.workers.request import WAITING
-from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
-from tb_plugin.service.workers.user_step_pattern import own_steps
+from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, WAITING, Progress
+from tb_plugin.service.workers.user_rules import class_rules, own_steps
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
@@ -245,9 +245,9 @@ class Loader:
 
     def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         (file,) = paths.values()
-        from tb_plugin.service.profiles_without_trace import OpenSummary
+        from tb_plugin.service.summaries.sources import OpenSummary, any_summary
 
-        question = OpenSummary(file, model_of(entry.files.reader).id, entry.files.url)
+        question = OpenSummary(any_summary(file), model_of(entry.files.reader).id, entry.files.url, is_checked=False)
         job = self._workers.submit(question, key=os.fspath(file), about=entry.files.url)
         load.reading(job, "", False)
         job.future.add_done_callback(lambda future: held.close())
@@ -303,9 +303,6 @@ class Loader:
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # another process evicted the file; the next request loads it again
-            elif isinstance(error, CacheRefused) and self._store.leave(error):
-                entry.release(load)
-                self.begin(entry)
             else:
                 _fail(entry, load, error)
         if replaced:

@@ -31,7 +31,6 @@ class SummaryFile(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Returns the full path or URL."""
         return self.folder.locate(self.file.path)
 
 
@@ -89,7 +88,6 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
     @property
     def size_bytes(self) -> int:
-        """Returns the total size of the files."""
         return sum(file.size for file in self.files)
 
 

@@ -25,9 +25,8 @@ from msgspec.structs import replace
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
 from tb_plugin.service.profile_files import ProfileFiles
-from tb_plugin.service.workers.parse_result import Summary
-from tb_plugin.service.workers.question import Progress
-from tb_plugin.service.workers.request import WAITING, Job
+from tb_plugin.service.workers.parse import Summary
+from tb_plugin.service.workers.question import WAITING, Job, Progress
 
 # Maximum number of windows per profile with a stored state.
 MAX_WINDOWS = 8
@@ -99,8 +98,11 @@ class Standing(msgspec.Struct, frozen=True):
 
     state: State = "found"
     load: Load | None = None
+    """The current load; None in all states except ``loading``."""
     problem: UserError | None = None
+    """The error of a failed load; None in all states except ``failed``."""
     summary: Summary | None = None
+    """None in all states except ``ready``."""
     path: str = ""
     """Latest complete column file."""
 
@@ -116,85 +118,61 @@ class Entry:
     """One profile or one window of a profile, with its current state. The methods are thread-safe."""
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
-        self._found = found
+        self.files = found
+        """The name and the files of the profile, as found by the last scan."""
         self.window = window
         """Requested window; "" = the whole trace, or as much of it as fits in memory."""
+        self.now = Standing()
+        """The current state. Store it to read several consistent values."""
+        self.gone = False
+        """Whether this entry is obsolete, because its file changed or was deleted."""
+        self.vanished = False
+        """Whether the file was deleted but its data is still available."""
+        self.polled = 0.0
+        """Time of the last request, in monotonic seconds."""
         self._windows: dict[str, Entry] = {}
         self._changes = Changes() if changes is None else changes
         self._lock = threading.Lock()
-        self._now = Standing()
-        self._gone = self._vanished = False
         self._need_bytes = 0
-        self._polled = 0.0
-
-    @property
-    def files(self) -> ProfileFiles:
-        """Returns the name and the files of the profile, as found by the last scan."""
-        return self._found
 
     @property
     def key(self) -> tuple[str, str, str]:
         """Returns (run, worker, span)."""
-        return (self._found.run, self._found.worker, self._found.span)
-
-    @property
-    def now(self) -> Standing:
-        """Returns the current state. Store it to read several consistent values."""
-        return self._now
+        return (self.files.run, self.files.worker, self.files.span)
 
     @property
     def state(self) -> State:
-        return self._now.state
+        return self.now.state
 
     @property
     def problem(self) -> UserError | None:
-        """Returns the error of a failed load. None in all states except ``failed``."""
-        return self._now.problem
+        return self.now.problem
 
     @property
     def summary(self) -> Summary | None:
-        """Returns the summary. None in all states except ``ready``."""
-        return self._now.summary
+        return self.now.summary
 
     @property
     def path(self) -> str:
-        """Returns the path of the latest column file, or "" if there has been none."""
-        return self._now.path
+        return self.now.path
 
     @property
     def load(self) -> Load | None:
-        """Returns the current load. None in all states except ``loading``."""
-        return self._now.load
+        return self.now.load
 
     @property
     def job(self) -> Job[Summary] | None:
         """Returns the worker job of the current load, or None before it starts."""
-        load = self._now.load
+        load = self.now.load
         return None if load is None else load.job
 
     @property
-    def gone(self) -> bool:
-        """Returns whether this entry is obsolete, because its file changed or was deleted."""
-        return self._gone
-
-    @property
-    def vanished(self) -> bool:
-        """Returns whether the file was deleted but its data is still available."""
-        return self._vanished
-
-    @property
-    def polled(self) -> float:
-        """Returns the time of the last request, in monotonic seconds."""
-        return self._polled
-
-    @property
     def fraction(self) -> float:
-        """Returns the loaded fraction, 0..1."""
-        return self._now.fraction
+        return self.now.fraction
 
     def progress(self, now: Standing) -> Progress:
         """Returns the progress of the current loading stage in the state ``now``."""
-        return (now.load and now.load.progress) or Progress(WAITING, since=self._polled)
+        return (now.load and now.load.progress) or Progress(WAITING, since=self.polled)
 
     def at(self, window: str) -> Entry:
         """Returns the entry of a window, or the profile itself if ``window`` is empty.
@@ -208,14 +186,14 @@ class Entry:
             for old in resting[: 1 - MAX_WINDOWS]:
                 self._windows.pop(old, None)
         # Concurrent requests must get the same entry.
-        return self._windows.setdefault(window, Entry(self._found, window, self._changes))
+        return self._windows.setdefault(window, Entry(self.files, window, self._changes))
 
     def all(self) -> list[Entry]:
         return [self, *list(self._windows.values())]
 
     def ask(self) -> None:
         """Stores the time of a request. A load stops if there are no more requests."""
-        self._polled = time.monotonic()
+        self.polled = time.monotonic()
 
     def peak_memory_bytes(self, estimate: Callable[[], int]) -> int:
         """Returns the estimated memory to read the whole profile. ``estimate`` is called once; its result is cached."""
@@ -227,9 +205,9 @@ class Entry:
         """Changes ``found`` to ``loading`` and returns the new load. Returns None in other states."""
         load = Load()
         with self._lock:
-            if self._now.state != "found" or self._gone:
+            if self.now.state != "found" or self.gone:
                 return None
-            self._now = replace(self._now, state="loading", load=load)
+            self.now = replace(self.now, state="loading", load=load)
         self._changes.note()
         return load
 
@@ -239,21 +217,21 @@ class Entry:
 
     def fail(self, load: Load, problem: UserError) -> bool:
         """Changes ``loading`` to ``failed``. Returns False, without a change, if the load is not the current one."""
-        return self._end(load, Standing("failed", None, problem, None, self._now.path))
+        return self._end(load, Standing("failed", None, problem, None, self.now.path))
 
     def release(self, load: Load | None) -> bool:
         """Changes ``loading`` back to ``found``.
 
         Returns False, without a change, if the load is not the current one.
         """
-        return load is not None and self._end(load, Standing(path=self._now.path))
+        return load is not None and self._end(load, Standing(path=self.now.path))
 
     def lose(self) -> str:
         """Changes ``ready`` to ``found``, because the column file is missing or damaged.
 
         Returns the path of the column file. In other states, returns "".
         """
-        return self._now.path if self._from("ready") else ""
+        return self.now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
         """Changes ``failed`` to ``found``."""
@@ -262,39 +240,39 @@ class Entry:
     def leave(self) -> Load | None:
         """Marks the entry as obsolete, because its file changed. Returns the load to stop, or None."""
         with self._lock:
-            self._gone = True
-        load = self._now.load
+            self.gone = True
+        load = self.now.load
         released = self.release(load)
         self._changes.note()
         return load if released else None
 
     def appear(self, found: ProfileFiles) -> None:
         """Changes the entry of a deleted file whose unchanged file exists again."""
-        changed = self._vanished or found != self._found
-        self._vanished = False
+        changed = self.vanished or found != self.files
+        self.vanished = False
         for entry in self.all():
-            entry._found = found
+            entry.files = found
         if changed:
             self._changes.note()
 
     def vanish(self) -> None:
         """Marks the file of a ``ready`` entry as deleted."""
-        if not self._vanished:
-            self._vanished = True
+        if not self.vanished:
+            self.vanished = True
             self._changes.note()
 
     def _end(self, load: Load, standing: Standing) -> bool:
         with self._lock:
-            if self._now.load is not load:
+            if self.now.load is not load:
                 return False
-            self._now = standing
+            self.now = standing
         self._changes.note()
         return True
 
     def _from(self, state: State) -> bool:
         with self._lock:
-            if self._now.state != state:
+            if self.now.state != state:
                 return False
-            self._now = Standing(path=self._now.path)
+            self.now = Standing(path=self.now.path)
         self._changes.note()
         return True

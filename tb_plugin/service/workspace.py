@@ -7,26 +7,31 @@ waits for a worker process.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
-from msgspec.structs import replace as replace_struct
 
 from tb_plugin import registry
-from tb_plugin.analysis.base import Analysis, Params
+from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.tiles import Tile
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundError, UserError
-from tb_plugin.payloads import Catalog, Profile, ViewInfo
-from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
-from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
-from tb_plugin.service.answers.profile_info import by_summary, navigation, profile_of, unready_profile, with_others
-from tb_plugin.service.answers.profile_questions import (
-    AskArrow,
-    AskCsv,
+from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
+from tb_plugin.payloads import Catalog, Profile, StepInfo, ViewInfo
+from tb_plugin.service.answers.download import Download, chunks_of
+from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, Request, multi_profile_view
+from tb_plugin.service.answers.part_scheduler import PartScheduler
+from tb_plugin.service.answers.profile_info import (
+    by_summary,
+    navigation,
+    profile_of,
+    progress,
+    unready_profile,
+    with_others,
+)
+from tb_plugin.service.answers.questions import (
+    AnswerKind,
     AskNumbers,
     AskTiles,
     AskView,
@@ -37,52 +42,39 @@ from tb_plugin.service.answers.profile_questions import (
 from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
-from tb_plugin.service.graph_captures import Captures, Opened
-from tb_plugin.service.loader import Loader, file_of
+from tb_plugin.service.graph_captures import NONE, Captures, Opened
+from tb_plugin.service.loader import Loader
 from tb_plugin.service.profile_files import Root
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import VIEW
-from tb_plugin.service.workers.model_cache import ModelFile
+from tb_plugin.service.summaries.sources import OpenSummary, missing_trace_error
+from tb_plugin.service.workers.desk import Desk
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers
-from tb_plugin.service.workers.question import Question
-from tb_plugin.service.workers.request import Answer
-from tb_plugin.service.workers.request_dedup import Desk
+from tb_plugin.service.workers.question import Answer, Question
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
-
-if TYPE_CHECKING:
-    from tb_plugin.service.answers.download import Download
-    from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
 # Maximum number of cached view lists of profiles with captures.
 _MAX_OFFERED = 1000
 
+_EXPORT = ".gz"
+
 # Parameters for the whole profile.
 EVERYTHING = Params()
-
-# Builds a question from a loaded profile, a view and parameters.
-_OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
 
 
 class Workspace:
     """Owns the catalog, the loader and the workers. Call ``close`` to stop them."""
 
-    def __init__(
-        self, catalog: ProfileCatalog, workers: Workers, store: FileStore, scheduler: Scheduler | None = None
-    ) -> None:
+    def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self.catalog = catalog
         self._workers = workers
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
-        self._cluster = None
-        if scheduler is not None:
-            from tb_plugin.service.answers.background_parts import ClusterParts
-
-            self._cluster = ClusterParts(scheduler, workers, store)
-        self._team = PartScheduler(self._loader, self.captures, workers, store, self._cluster)
+        self._team = PartScheduler(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)
         self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._team, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
@@ -90,7 +82,6 @@ class Workspace:
         catalog.split_merged_files()
 
     def runs(self) -> Catalog:
-        """Returns the content of the log directories."""
         return self.catalog.payload()
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
@@ -104,7 +95,7 @@ class Workspace:
             return told
         if start or retry:
             self._loader.begin(entry, retry)
-        profile = replace_struct(profile_of(entry), capture=self.captures.info(entry, place.capture))
+        profile = replace(profile_of(entry), capture=self.captures.info(entry, place.capture))
         return self._with_others(self._with_captures(profile, entry, place, start), entry)
 
     def _with_others(self, profile: Profile, entry: Entry) -> Profile:
@@ -121,24 +112,20 @@ class Workspace:
         opened = self.captures.ready(entry, place.capture)
         views = None if opened is None else self._views(opened)
         if views is not None:
-            return replace_struct(profile, views=views)
+            return replace(profile, views=views)
         count, loaded = self.captures.progress(entry, place.capture)
-        return replace_struct(profile, state="loading", fraction=loaded / count)
+        return replace(profile, state="loading", fraction=loaded / count)
 
     def _summarised(self, entry: Entry) -> Profile | None:
         if entry.state != "found" or not entry.files.is_present:
             return None
         model = registry.model_of(entry.files.reader).id
-        from tb_plugin.service.profiles_without_trace import OpenSummary
-
         for summary in self._team.summaries.all_of(entry):
-            if self._team.summaries.coming([summary]):
-                return progress(entry, 1, 0.0)
             if self._team.summaries.refusal(summary):
                 continue
-            question = OpenSummary(summary.file, model, entry.files.url, summary.wanted)
+            question = OpenSummary(summary, model, entry.files.url)
             try:
-                return by_summary(entry, self._desk.ask(question, summary.file.path, entry.files.url))
+                return by_summary(entry, self._desk.ask(question, key=summary.file.path, about=entry.files.url))
             except UserError:
                 continue
         return None
@@ -184,38 +171,31 @@ class Workspace:
         Raises UserError.
         """
         analysis = multi_profile_view(view_id) if known else None
-        from tb_plugin.service.answers.multi_questions import AskMultiView
-
         if analysis is not None and analysis.scope == "workers":
-            return self._several.cached_answer(AskMultiView, place, analysis, params, steps)
-        return self._ask((AskView, AskMultiView), place, view_id, params, steps)
+            return self._several.cached_answer(Request(place, analysis, params, steps))
+        return self._ask(place, view_id, params, steps, "json")
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
         """Returns timeline tiles as a gzipped Arrow stream, or the loading state of the profile. Raises UserError."""
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        answer = self._run(Opened(entry), AskTiles(file_of(entry), level, tuple(wanted)))
-        return unready_profile(entry) if answer is None else answer
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        answer = self._run(opened, AskTiles(opened.file, level, tuple(wanted)))
+        return unready_profile(opened.entry) if answer is None else answer
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV, or the loading state of the profile. Raises UserError."""
-        from tb_plugin.service.answers.multi_questions import AskMultiCsv
-
-        return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
+        return self._ask(place, view_id, params, steps, "csv")
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """Waits for the profile, and returns all matching rows of a table as an Arrow IPC stream.
 
         Raises UserError.
         """
-        from tb_plugin.service.answers.multi_questions import AskMultiArrow
-
-        if analysis := multi_profile_view(view_id):
-            return self._waited(AskMultiArrow, place, analysis, params, steps)
         for _ in range(CHANGES):
-            self.load(place)
-            answer = self._ask((AskArrow, AskMultiArrow), place, view_id, params, steps)
+            if multi_profile_view(view_id) is None:
+                self.load(place)
+            answer = self._ask(place, view_id, params, steps, "arrow", wait=True)
             if not isinstance(answer, Profile):
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -231,7 +211,9 @@ class Workspace:
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
             entry = self.load(place)
-            params = replace(asked, steps=_steps(entry, steps), limit=None, ignored=self.catalog.ignored(entry))
+            params = replace(
+                asked, steps=chosen_steps(steps, _steps_of(entry)), limit=None, ignored=self.catalog.ignored(entry)
+            )
             there = [view.id for view in self.offered(place) if view.available]
             views = [view for view in there if multi_profile_view(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
@@ -248,29 +230,24 @@ class Workspace:
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """Waits for several profiles, and returns a view of them as JSON. Raises UserError."""
-        analysis = multi_profile_view(view_id)
-        if analysis is None:
+        if multi_profile_view(view_id) is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
-        from tb_plugin.service.answers.multi_questions import AskMultiView
-
-        return self._waited(AskMultiView, place, analysis, params, steps)
+        answer = self._ask(place, view_id, params, steps, "json", wait=True)
+        if isinstance(answer, Profile):
+            raise Cancelled("The file changed while it was read.")
+        return answer
 
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
     ) -> Download | Profile:
         """Returns the events in a time range as Chrome JSON, or the loading state of the profile. Raises UserError."""
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        start_ns, end_ns = window_of(steps, entry.summary.steps, start_ns, end_ns)
-        key = f"window|{entry.path}|{start_ns}|{end_ns}"
-        write = partial(WriteWindow, file_of(entry), start_ns, end_ns)
-        path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
-        if path is None:
-            return unready_profile(entry)
-        from tb_plugin.service.answers.download import Download, chunks_of
-
-        return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        start_ns, end_ns = window_of(steps, _steps_of(opened.entry), start_ns, end_ns)
+        write = partial(WriteWindow, opened.file, start_ns, end_ns)
+        key = f"window|{opened.entry.path}|{start_ns}|{end_ns}"
+        return self._download(opened, key, "window.json", write, heavy=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks in the format ``form``, or the loading state of the profile. Raises UserError."""
@@ -278,68 +255,44 @@ class Workspace:
         from tb_plugin.views.stacks.view import choice_of
 
         choice = choice_of(params)
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        opened = self.captures.ready(entry, place.capture)
-        if opened is None:
-            return progress(entry, *self.captures.progress(entry, place.capture))
-        params = replace(params, steps=_steps(entry, steps))
+        opened = self._opened(place)
+        if isinstance(opened, Profile):
+            return opened
+        params = replace(params, steps=chosen_steps(steps, _steps_of(opened.entry)))
         key = f"stacks|{opened.key}|{params.chosen}|{choice}|{form}"
-        path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
-        if path is None:
-            return unready_profile(entry)
-        name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
-        from tb_plugin.service.answers.download import Download, chunks_of
+        write = partial(WriteStacks, opened.file, params, form)
+        return self._download(opened, key, f"{choice.weight}{SUFFIXES[form]}", write)
 
-        return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
-
-    def _written(
+    def _download(
         self, opened: Opened, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
-    ) -> Path | None:
-        path = self._store.get(key, suffix)
-        if path is not None:
-            return path
-        path = self._store.path(key, suffix)
-        try:
+    ) -> Download | Profile:
+        path = self._store.get(key, _EXPORT)
+        if path is None:
+            path = self._store.path(key, _EXPORT)
             if self._run(opened, write(str(path)), heavy) is None:
-                return None
-        except CacheRefused as error:
-            if not self._store.leave(error):
-                raise
-            return self._written(opened, key, suffix, write, heavy)
-        self._store.count(path)
-        return path
+                return unready_profile(opened.entry)
+            self._store.count(path)
+        name = f"{opened.entry.files.stem}.{suffix}"
+        return Download(name, path.stat().st_size, chunks_of(path.open("rb")), gzipped=True)
 
     def original(self, place: Place) -> Download | Profile:
         """Returns the unchanged file of a loaded profile, or the loading state.
 
         Never returns any other file, even if its name looks like a trace. Raises UserError.
         """
-        entry = self._loader.ready(self.catalog.find(place))
-        if entry.summary is None:
-            return unready_profile(entry)
-        if not entry.files.is_present:
-            from tb_plugin.service.profiles_without_trace import missing_trace_error
-
-            raise missing_trace_error(entry.files)
-        found, file = entry.files, entry.files.files[0]
+        opened = self._opened(replace(place, capture=NONE))
+        if isinstance(opened, Profile):
+            return opened
+        found = opened.entry.files
+        if not found.is_present:
+            raise missing_trace_error(found)
+        file = found.files[0]
         # A loaded remote profile stays available while its storage is unreachable.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
-
-        from tb_plugin.service.answers.download import CHUNK_BYTES
-
-        def chunks() -> Iterator[bytes]:
-            with stream:
-                while chunk := stream.read(CHUNK_BYTES):
-                    yield chunk
-
         size = stream.seek(0, 2)
         stream.seek(0)
-        from tb_plugin.service.answers.download import Download
-
-        return Download(Path(found.names[0]).name, size, chunks())
+        return Download(Path(found.names[0]).name, size, chunks_of(stream))
 
     def _tick(self) -> None:
         self._loader.end_leases()
@@ -347,32 +300,31 @@ class Workspace:
 
     def close(self) -> None:
         """Stops the background scan and the workers."""
-        if self._cluster is not None:
-            self._cluster.close()
         self.catalog.stop()
         self._workers.close()
 
     def _ask(
-        self, ask: tuple[_OfOne, OfSeveral], place: Place, view_id: str, params: Params, steps: str
+        self, place: Place, view_id: str, params: Params, steps: str, kind: AnswerKind, wait: bool = False
     ) -> bytes | Profile:
         if analysis := multi_profile_view(view_id):
-            return self._several.ask(ask[1], place, analysis, params, steps)
+            return self._several.ask(Request(place, analysis, params, steps, kind, wait))
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
-        if self._loader.ready(entry).summary is None:
+        opened = self._opened(place)
+        if isinstance(opened, Profile):
+            return opened
+        steps_chosen = chosen_steps(steps, _steps_of(opened.entry))
+        params = replace(params, steps=steps_chosen, ignored=self.catalog.ignored(opened.entry))
+        answer = self._run(opened, AskView(opened.file, view_id, params, kind))
+        return unready_profile(opened.entry) if answer is None else answer
+
+    def _opened(self, place: Place) -> Opened | Profile:
+        """Returns a loaded profile with its captures, or the loading state. Raises UserError."""
+        entry = self._loader.ready(self.catalog.find(place))
+        if entry.summary is None:
             return unready_profile(entry)
         opened = self.captures.ready(entry, place.capture)
-        if opened is None:
-            return progress(entry, *self.captures.progress(entry, place.capture))
-        params = replace(params, steps=_steps(entry, steps), ignored=self.catalog.ignored(entry))
-        answer = self._run(opened, ask[0](opened.file, view_id, params))
-        return unready_profile(entry) if answer is None else answer
-
-    def _waited(self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str) -> bytes:
-        answer = self._several.ask(ask, place, analysis, params, steps, wait=True)
-        if isinstance(answer, Profile):
-            raise Cancelled("The file changed while it was read.")
-        return answer
+        return progress(entry, *self.captures.progress(entry, place.capture)) if opened is None else opened
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
         """Returns the answer of a worker about a loaded profile.
@@ -380,11 +332,9 @@ class Workspace:
         If the columns are missing, loads the profile again and returns None. Raises the error of the question.
         """
         if not opened.entry.files.is_present:
-            from tb_plugin.service.profiles_without_trace import missing_trace_error
-
             raise missing_trace_error(opened.entry.files)
         try:
-            return self._desk.ask(question, opened.entry.path, opened.entry.files.url, heavy)
+            return self._desk.ask(question, key=opened.entry.path, about=opened.entry.files.url, heavy=heavy)
         except CacheFileLost as error:
             lost = opened.lost(error)
             self._loader.lose(lost)
@@ -398,5 +348,5 @@ def open_catalog(locations: Sequence[tuple[str, str]]) -> ProfileCatalog:
     return ProfileCatalog(Scanner([Root(folder, name) for name, folder in folders], registry.readers()))
 
 
-def _steps(entry: Entry, text: str) -> tuple[str, ...] | None:
-    return chosen_steps(text, entry.summary.steps if entry.summary else ())
+def _steps_of(entry: Entry) -> Sequence[StepInfo]:
+    return entry.summary.steps if entry.summary else ()

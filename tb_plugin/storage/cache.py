@@ -1,8 +1,8 @@
 """A file cache with limited size.
 
 Writes are atomic, so several processes may share one folder. Above the size limit, the least recently used files
-are removed. Users may delete the files at any time. If the folder is not writable, a private temporary folder is
-used.
+are removed. Users may delete the files at any time. If the folder is not writable at the start, a private temporary
+folder is used.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ log = logging.getLogger("torch_trace")
 
 # Cache folder. Empty or ``off``: a private temporary folder, removed at exit.
 DIR_VARIABLE = settings.CACHE.name
-# Old name of this variable, used if the new one is not set. Empty means the default.
-OLD_DIR_VARIABLE = settings.CACHE_DIR.name
 # Size limit in megabytes (10**6 bytes).
 LIMIT_VARIABLE = settings.CACHE_MB.name
 DEFAULT_LIMIT_BYTES = 8_000_000_000
@@ -54,17 +52,13 @@ class FileStore:
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
+        self.is_private = is_private
+        """Whether the folder is temporary. A temporary folder is removed when this process ends."""
         self._held: Counter[Path] = Counter()
         self._unseen_bytes: int | None = None
         """Bytes written since the last listing of the folder; None before the first listing."""
         self._lock = threading.Lock()
-        self._is_private = is_private
         _make(folder)
-
-    @property
-    def is_private(self) -> bool:
-        """Returns whether the folder is temporary. A temporary folder is removed when this process ends."""
-        return self._is_private
 
     def path(self, key: str, suffix: str) -> Path:
         """Returns the path of the file of a key. The file may not exist."""
@@ -80,7 +74,6 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether the folder contains a file with this suffix."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
@@ -108,23 +101,6 @@ class FileStore:
 
     def remove(self, path: Path) -> None:
         _remove(path)
-
-    def leave(self, error: CacheRefused) -> bool:
-        """Switches from a folder that is not writable to a private temporary folder.
-
-        Returns False if the folder is already private. The files in the old folder are not deleted.
-        """
-        with self._lock:
-            if error.where != str(self.folder):
-                return True  # another thread switched already
-            if self._is_private:
-                return False
-            private = PrivateFolder()
-            old, self.folder = self.folder, private.path
-            self._is_private = True
-            weakref.finalize(self, private.remove)
-        log.warning("Cannot write to the cache folder %s. Using %s until this process ends.", old, self.folder)
-        return True
 
     @contextmanager
     def pinned(self, *paths: Path) -> Iterator[None]:
@@ -235,10 +211,7 @@ def open_store() -> FileStore:
 
 
 def _wanted_folder() -> Path | None:
-    wanted = os.environ.get(DIR_VARIABLE)
-    if wanted is None:
-        wanted = os.environ.get(OLD_DIR_VARIABLE, "").strip() or str(_user_cache() / "torch-trace")
-    wanted = wanted.strip()
+    wanted = os.environ.get(DIR_VARIABLE, str(_user_cache() / "torch-trace")).strip()
     return None if wanted.lower() in ("", "off") else Path(wanted).expanduser()
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
 from tb_plugin.storage import cloud_urls, local
-from tb_plugin.storage.listing import Listing, StoredFile
+from tb_plugin.storage.listing import Listing, StoredFile, nanoseconds
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
 from tb_plugin.storage.secrets import clean_logs, redact
@@ -311,7 +311,6 @@ class FileSource:
         self._paths = dict(paths)
 
     def names(self) -> Sequence[str]:
-        """Returns the file names, relative to the profile."""
         return tuple(self._paths)
 
     def open(self, name: str) -> BinaryIO:
@@ -392,8 +391,6 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
     # The version identifies the content; times are used only without versions, creation time last.
     stated = [str(info[key]) for key in (*_VERSIONS, *_CHANGES, "created") if info.get(key)]
     changed = next((info[key] for key in (*_CHANGES, "created") if info.get(key)), None)
-    from tb_plugin.storage.times import nanoseconds
-
     return StoredFile(relative, size, "-".join([str(size), *stated[:1]]), nanoseconds(changed))
 
 

@@ -46,7 +46,6 @@ class CatalogCache:
         self._until = 0.0
 
     def of(self, workspace: Workspace) -> Body:
-        """Returns the encoded catalog of a workspace."""
         with self._lock:
             begun = time.monotonic()
             now = (workspace, workspace.catalog.changes.count)

@@ -6,6 +6,7 @@ Each route parses a request, calls the workspace and encodes the response. docs/
 from __future__ import annotations
 
 import gzip
+import logging
 import re
 import socket
 from collections.abc import Callable, Iterable
@@ -20,20 +21,21 @@ from werkzeug.wrappers import Request, Response
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.tiles import parse_tiles
-from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.payloads import Profile
+from tb_plugin.errors import BadRequest, Cancelled, NotFoundError, UserError
+from tb_plugin.payloads import Problem, Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.answers.download import Download
 from tb_plugin.service.catalog import PARTS, Place
-from tb_plugin.service.workers.request_dedup import waiting_for
+from tb_plugin.service.workers.desk import waiting_for
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.web.catalog_cache import Body, CatalogCache
-from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.request_guard import check_host, check_site
 from tb_plugin.web.static import find_asset
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
+
+log = logging.getLogger("torch_trace")
 
 BASE = "/data/plugin/torch_trace/"
 MAX_LIMIT = 1000
@@ -41,6 +43,8 @@ DEFAULT_LIMIT = 100
 # Seconds that a request waits for the first scan, so that a small log directory does not appear empty.
 _FIRST_SCAN_SECONDS = 5.0
 _GZIP_FROM_BYTES = 1024
+# Maximum length of a text in an error, in characters.
+_LONGEST = 600
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
@@ -53,6 +57,12 @@ _STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 Environ = dict[str, object]
 StartResponse = Callable[..., object]
 App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+class MethodNotAllowed(UserError):
+    """Raised if the request method is neither GET nor HEAD."""
+
+    status = 405
 
 
 class _Answer(Response):
@@ -85,7 +95,7 @@ class Routes:
             with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
                 response = self._answer(request)
         except Exception as error:  # top level of a request
-            status, body = problem_json(error)
+            status, body = _problem_json(error)
             response = _json(request, body, status)
             if status == MethodNotAllowed.status:
                 response.headers["Allow"] = "GET, HEAD"
@@ -171,6 +181,24 @@ class Routes:
         if isinstance(answer, Profile):
             return _profile(request, answer)
         return _stream(request, answer, _STACKS[form])
+
+
+def _problem_json(error: BaseException) -> tuple[int, bytes]:
+    """Returns the HTTP status and the JSON body of an error. Unexpected errors are logged with their traceback."""
+    if isinstance(error, UserError):
+        return error.status, _problem_body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
+    if isinstance(error, Cancelled):
+        return 500, _problem_body(Problem("The request was cancelled.", str(error), "Repeat the request."))
+    log.error("A request failed.", exc_info=error)
+    return 500, _problem_body(Problem("An internal error happened.", "", "See the TensorBoard log for details."))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _problem_body(problem: Problem) -> bytes:
+    return to_json({"error": problem})
 
 
 def _has_gone(connection: object) -> bool:

@@ -21,7 +21,7 @@ atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
 from tb_plugin.cli import main
 sys.exit(main())
 """
-HEAVY = {"numpy", "pyarrow", "pandas", "rich", "fsspec", "asyncio", "concurrent"}
+HEAVY = {"numpy", "pyarrow", "pandas", "fsspec", "asyncio", "concurrent"}
 NOT_OURS = {
     "pandas",
     "fsspec",

@@ -18,7 +18,7 @@ from tb_plugin.devices.kernel_classes import (
 )
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import KernelClass
-from tb_plugin.service.workers.kernel_rules import class_rules
+from tb_plugin.service.workers.user_rules import class_rules
 
 
 def classes(names: list[str], of_operator: bool = False) -> list[str]:

@@ -15,7 +15,7 @@ from tb_plugin.model.trace.steps.annotations import GROUPS, marking, match_annot
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.profilers.serving import SERVING
-from tb_plugin.service.workers.user_step_pattern import CODE, with_own_steps
+from tb_plugin.service.workers.user_rules import CODE, with_own_steps
 from tests.builders import Bytes, TraceBuilder, kernel, model, trace
 from tests.conftest import SHARED
 

@@ -20,13 +20,11 @@ from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery.scan import Root, Scanner
-from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes
+from tb_plugin.service.workers.memory_budget import local_file_sizes, peak_memory_bytes
 from tb_plugin.service.workers.model_cache import OpenModels
-from tb_plugin.service.workers.parse import Parse
-from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.parse import Parse, Summary
 from tb_plugin.service.workers.pool import Pool
-from tb_plugin.service.workers.question import Progress, Question, Report
-from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.question import Job, Progress, Question, Report
 from tb_plugin.storage.files import Folder
 
 

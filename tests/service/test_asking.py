@@ -12,12 +12,13 @@ from werkzeug.serving import make_server
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import Cancelled, TookTooLong
-from tb_plugin.service.answers.profile_questions import AskView
+from tb_plugin.service.answers.questions import AskView
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.workers import request_dedup, timeouts
+from tb_plugin.service.workers import desk as desks
+from tb_plugin.service.workers import pool as limits
+from tb_plugin.service.workers.desk import Desk, waiting_for
 from tb_plugin.service.workers.pool import Pool
-from tb_plugin.service.workers.request import Job
-from tb_plugin.service.workers.request_dedup import Desk, waiting_for
+from tb_plugin.service.workers.question import Job
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes, _has_gone
@@ -55,7 +56,7 @@ def test_equal_questions_are_asked_once():
     workers = Held()
     desk = Desk(workers)
     with ThreadPoolExecutor(4) as threads:
-        answers = [threads.submit(desk.ask, Echo(value), "k", "x") for value in (1, 1, 1, 2)]
+        answers = [threads.submit(desk.ask, Echo(value), key="k", about="x") for value in (1, 1, 1, 2)]
         assert until(lambda: sum(flight.waiting for flight in desk._flights.values()) == 4)
         for each in workers.jobs:
             each.future.set_result(each.question.value * 10)
@@ -64,13 +65,13 @@ def test_equal_questions_are_asked_once():
 
 
 def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatch):
-    monkeypatch.setattr(request_dedup, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(desks, "LOOK_SECONDS", 0.01)
     workers, here = Held(), threading.Event()
     desk = Desk(workers)
 
     def asked(gone):
         with waiting_for(gone):
-            return desk.ask(Echo(1), "k", "x")
+            return desk.ask(Echo(1), key="k", about="x")
 
     with ThreadPoolExecutor(3) as threads:
         patient = threads.submit(asked, here.is_set)
@@ -89,39 +90,39 @@ def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatc
 
 
 def test_an_answer_has_a_limit_and_a_read_has_none():
-    assert timeouts.timeout_error(job(0, running_since=100), 219, 120) is None
-    late = timeouts.timeout_error(job(0, running_since=100), 221, 120)
+    assert limits.timeout_error(job(0, running_since=100), 219, 120) is None
+    late = limits.timeout_error(job(0, running_since=100), 221, 120)
     assert isinstance(late, TookTooLong)
     assert (late.what, late.where) == ("The computation took longer than 120 s and was stopped.", "/logs/x.json")
     assert "TORCH_TRACE_ANSWER_SECONDS" in late.do
-    waited = timeouts.timeout_error(job(0), 121, 120)
+    waited = limits.timeout_error(job(0), 121, 120)
     assert waited is not None and waited.what == "All workers were busy for 120 s."
-    assert timeouts.timeout_error(job(0), 119, 120) is None
-    assert timeouts.timeout_error(job(0, running_since=100, heavy=True), 10**6, 120) is None
-    assert timeouts.timeout_error(job(0, running_since=100), 10**6, None) is None
+    assert limits.timeout_error(job(0), 119, 120) is None
+    assert limits.timeout_error(job(0, running_since=100, heavy=True), 10**6, 120) is None
+    assert limits.timeout_error(job(0, running_since=100), 10**6, None) is None
 
 
 def test_who_gives_way():
     first, second, read = job(0, running_since=1), job(0, running_since=2), job(0, running_since=0, heavy=True)
     new, old = job(9.0), job(6.0)
-    assert timeouts.giving_way([old], [second, first, read], 10) is first
-    assert timeouts.giving_way([new], [first, second], 10) is None, "it has not waited"
-    assert timeouts.giving_way([], [first, second], 10) is None
-    assert timeouts.giving_way([old], [job(0, running_since=9)], 10) is None, "it may be done at any moment"
+    assert limits.giving_way([old], [second, first, read], 10) is first
+    assert limits.giving_way([new], [first, second], 10) is None, "it has not waited"
+    assert limits.giving_way([], [first, second], 10) is None
+    assert limits.giving_way([old], [job(0, running_since=9)], 10) is None, "it may be done at any moment"
     first.long = True
-    assert timeouts.giving_way([old], [first, second], 10) is second
-    assert timeouts.giving_way([first], [second], 10) is None, "what gave way once waits for its turn"
+    assert limits.giving_way([old], [first, second], 10) is second
+    assert limits.giving_way([first], [second], 10) is None, "what gave way once waits for its turn"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 120), ("7.5", 7.5), ("0", None), ("soon", 120), ("-1", 120)])
 def test_the_limit_comes_from_the_environment(monkeypatch, text, seconds):
-    monkeypatch.setenv(timeouts.ANSWER_VARIABLE, text)
-    assert timeouts.answer_seconds() == seconds
+    monkeypatch.setenv(limits.ANSWER_VARIABLE, text)
+    assert limits.answer_seconds() == seconds
 
 
 @pytest.fixture
 def pools(monkeypatch):
-    monkeypatch.setattr(timeouts, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "TICK_SECONDS", 0.02)
     made = []
 
     def make(*args, **more):
@@ -144,7 +145,7 @@ def test_a_question_beyond_its_limit_ends_and_the_pool_lives_on(pools):
 
 
 def test_short_questions_get_through_and_slow_ones_are_answered_in_the_end(pools, monkeypatch):
-    monkeypatch.setattr(timeouts, "GIVE_WAY_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "GIVE_WAY_SECONDS", 0.2)
     pool = pools(2)
     slow = [pool.submit(Slow(seconds), key="hostile") for seconds in (1.5, 1.6, 1.7)]
     assert until(lambda: sum(each.fraction > 0 for each in slow) == 2)
@@ -154,7 +155,7 @@ def test_short_questions_get_through_and_slow_ones_are_answered_in_the_end(pools
 
 
 def test_what_nobody_waits_for_is_not_begun_or_ended(pools, monkeypatch):
-    monkeypatch.setattr(timeouts, "ABANDONED_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "ABANDONED_ANSWER_SECONDS", 0.05)
     pool = pools(1)
     running, waiting = pool.submit(Slow(60.0)), pool.submit(Echo(1))
     assert until(lambda: running.fraction > 0)
@@ -189,9 +190,9 @@ class SlowViews(Pool):
 
 
 def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeypatch):
-    monkeypatch.setattr(timeouts, "TICK_SECONDS", 0.02)
-    monkeypatch.setattr(timeouts, "ABANDONED_ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(request_dedup, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "ABANDONED_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(desks, "LOOK_SECONDS", 0.02)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     pool = SlowViews(1)
     workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"))

@@ -88,7 +88,7 @@ def told(workspace, at):
     """What a worker is told, and what the profile says of it."""
     entry = workspace.load(at)
     file = workspace.captures.waited(entry, at.capture).file
-    return workspace._desk.ask(Told(file), entry.path, ""), workspace.profile(at).capture
+    return workspace._desk.ask(Told(file), key=entry.path), workspace.profile(at).capture
 
 
 @pytest.fixture

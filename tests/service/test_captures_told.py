@@ -76,7 +76,7 @@ def place_in(folder, capture=""):
 def told(folder, capture=""):
     workspace, place = opened(folder), place_in(folder, capture)
     found = workspace.captures.waited(workspace.load(place), capture)
-    return workspace._desk.ask(Origins(found.file), "", ""), workspace.profile(place).capture
+    return workspace._desk.ask(Origins(found.file)), workspace.profile(place).capture
 
 
 @pytest.fixture(scope="module")

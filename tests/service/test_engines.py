@@ -20,9 +20,8 @@ from tb_plugin.errors import UserError
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries import dask_cluster as clusters
-from tb_plugin.service.summaries.compute import code_digest, job_of
-from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler, compute_jobs
-from tb_plugin.service.summaries.engines import in_pool, in_this_process
+from tb_plugin.service.summaries.compute import code_digest, in_pool, in_this_process, job_of
+from tb_plugin.service.summaries.dask_cluster import Scheduler, compute_jobs
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
@@ -134,15 +133,15 @@ def tls(tmp_path_factory):
 
 def workers_of(scheduler):
     try:
-        cluster = Cluster(scheduler)
+        client = clusters._connected(scheduler)
     except UserError:
         return 0
     try:
-        return len(cluster._client.scheduler_info(n_workers=-1)["workers"])
+        return len(client.scheduler_info(n_workers=-1)["workers"])
     except TypeError:  # of older releases
-        return len(cluster._client.scheduler_info()["workers"])
+        return len(client.scheduler_info()["workers"])
     finally:
-        cluster.close()
+        client.close()
 
 
 def test_worker_processes_compute_the_same_and_one_that_is_killed_costs_a_retry(logs, expected, tmp_path):
@@ -278,7 +277,7 @@ def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
             pass
 
     monkeypatch.setattr(clusters, "_connected", lambda scheduler: Client())
-    Cluster(Scheduler("tcp://127.0.0.1:1")).close()
+    assert list(compute_jobs([], Scheduler("tcp://127.0.0.1:1"))) == []
     assert (
         "The cluster at tcp://127.0.0.1:1 has no workers yet. Ranks are computed when workers have started."
         in caplog.text

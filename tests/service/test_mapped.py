@@ -6,7 +6,7 @@ import pytest
 
 from tb_plugin.errors import CacheFileLost
 from tb_plugin.lib.model_cache import size_of
-from tb_plugin.service import mapped_part, part_codec
+from tb_plugin.service import part_codec
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.views.distributed.view import Distributed
 from tests.many_ranks import many_parts
@@ -18,15 +18,15 @@ def joined():
 
 
 def test_a_part_comes_back_as_it_was(joined, tmp_path):
-    path = tmp_path / f"run{mapped_part.SUFFIX}"
-    mapped_part.write(joined, path)
-    assert part_codec.dump(mapped_part.read(str(path))) == part_codec.dump(joined)
+    path = tmp_path / f"run{part_codec.MAPPED}"
+    part_codec.write_mapped(joined, path)
+    assert part_codec.dump(part_codec.read_mapped(str(path))) == part_codec.dump(joined)
     assert part_codec.dump(OpenModels().cached_part(str(path), "")) == part_codec.dump(joined)
 
 
 def test_what_is_cut_or_changed_is_lost(joined, tmp_path):
-    path = tmp_path / f"run{mapped_part.SUFFIX}"
-    mapped_part.write(joined, path)
+    path = tmp_path / f"run{part_codec.MAPPED}"
+    part_codec.write_mapped(joined, path)
     whole = path.read_bytes()
     for bad in (b"", whole[:9], whole[:-1], whole[8:], whole[:500] + b"?" + whole[501:], whole + b"\n"):
         path.write_bytes(bad)

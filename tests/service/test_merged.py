@@ -17,8 +17,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, View
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.summaries.compute import job_of
-from tb_plugin.service.summaries.engines import in_this_process
+from tb_plugin.service.summaries.compute import in_this_process, job_of
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore

@@ -13,8 +13,7 @@ import pytest
 
 from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
 from tb_plugin.service.workers.pool import InlineWorkers, Pool, WorkerBug, default_size
-from tb_plugin.service.workers.question import Ready
-from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.question import Job, Ready
 from tests.depth import deep
 from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, LastingPool, Noisy, Pid, Refuse, Slow, Stumble, until
 

@@ -5,36 +5,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import fsspec
 import pytest
-from msgspec.structs import replace
 from werkzeug.test import Client
 
 from tb_plugin import cli, registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFoundError, StorageError, UnreadableTrace, UserError
-from tb_plugin.service.answers import background_parts, multi_questions, summary_sources
-from tb_plugin.service.answers.multi_questions import WriteMergedPart
-from tb_plugin.service.answers.summary_sources import Summaries
+from tb_plugin.service.answers import questions
+from tb_plugin.service.answers.questions import WriteMergedPart
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
-from tb_plugin.service.profile_files import SummaryFile
-from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries import format
-from tb_plugin.service.summaries.compute import Outcome, summarize_rank
-from tb_plugin.service.summaries.dask_cluster import Scheduler
+from tb_plugin.service.summaries import format, sources
 from tb_plugin.service.summaries.format import Settings, Wanted
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
-from tb_plugin.storage.listing import StoredFile
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLES
 from tests.service.fakes import catalog_of, until
@@ -321,7 +313,7 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     expected = view(opened(logs))
     contents = [path.read_bytes() for path in sorted((tree / "ddp").iterdir())]
     sizes = [format.decode_unchecked(content, WHATEVER)[1] for content in contents]
-    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
+    monkeypatch.setattr(questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
         "Summary not used: rank3 (its summary does not fit in memory together with the summaries of the other ranks "
@@ -385,102 +377,6 @@ def test_links_out_of_the_log_directory_are_no_summaries(logs, tree, opened):
     assert not any(entry.files.summaries for entry in workspace.catalog.entries())
 
 
-class FakeCluster:
-    """Computes in the thread that asks, as a cluster that answers would."""
-
-    room = 10
-
-    def __init__(self, scheduler):
-        self.threads = {threading.current_thread().name}
-        self.jobs = {}
-
-    def submit(self, jobs):
-        self.jobs |= jobs
-
-    def done(self, seconds, most):
-        jobs, self.jobs = self.jobs, {}
-        return [
-            (key, Outcome(job.name, "failed", reason="It fell over.") if "rank3" in job.name else summarize_rank(job))
-            for key, job in jobs.items()
-        ]
-
-    def close(self):
-        pass
-
-
-SCHEDULER = Scheduler("tcp://127.0.0.1:1")
-
-
-def on_a_cluster(opened, logs, monkeypatch, connect):
-    monkeypatch.setattr(background_parts.ClusterParts.__init__, "__defaults__", (connect,))
-    workspace = opened(logs, scheduler=SCHEDULER)
-    asked = ("distributed", Params())
-    assert until(lambda: isinstance(workspace.view(Place("ddp", None, "1"), *asked), bytes), 30)
-    return workspace
-
-
-def test_a_cluster_computes_what_is_missing(logs, opened, monkeypatch):
-    expected = view(opened(logs))
-    workspace = on_a_cluster(opened, logs, monkeypatch, FakeCluster)
-    answer = view(workspace)
-    assert len(read_traces(workspace)) == 1, "the rank that failed there is computed here"
-    assert told(answer)["summary_refused"] == "Summary not used: rank3 (the cluster: It fell over.)."
-    for each in (answer, expected):
-        each["payloads"].pop("findings")
-    assert answer == expected
-    assert not list((logs / "ddp").glob(f"*{SUFFIX}")), "nothing is written but the cache"
-
-
-def test_without_its_cluster_everything_is_computed_here(logs, opened, monkeypatch):
-    def away(scheduler):
-        raise NotFoundError("The cluster cannot be used: nobody is there.", scheduler.address)
-
-    workspace = on_a_cluster(opened, logs, monkeypatch, away)
-    text = told(view(workspace))["summary_refused"]
-    assert text == ("Summary not used: rank0, rank1, rank2, rank3 (The cluster cannot be used: nobody is there.).")
-    assert len(read_traces(workspace)) == 4
-
-
-def test_a_copy_that_failed_is_tried_again_after_a_while(tmp_path, monkeypatch):
-    away = [True, True]
-
-    def copying():
-        return [thread for thread in threading.enumerate() if thread.name == "torch-trace-summaries"]
-
-    class Bucket:
-        is_local = False
-
-        def locate(self, path):
-            return f"s3://bucket/{path}"
-
-        def copy(self, file, target):
-            assert [thread.daemon for thread in copying()] == [True], "Python ends without them"
-            if away and away.pop():
-                raise StorageError("The storage is away.")
-            target.write_bytes(b"a summary")
-
-    file = SummaryFile(Bucket(), StoredFile(f"rank0.json{SUFFIX}", 9, "1"))
-    catalog = catalog_of(SAMPLES / "synthetic_ddp")
-    catalog.scan()
-    profile = catalog.matching(Place())[0].files
-    entry = Entry(replace(profile, summaries=(file,)))
-    copied = Summaries(FileStore(tmp_path / "cache"))
-
-    def asked():
-        copied.coming([each for each in copied.of([entry]).values() if not isinstance(each, str)], wait_for_them=True)
-        assert until(lambda: not copying()), "no thread stays"
-        return copied.of([entry])[entry]
-
-    for _ in range(3):
-        assert asked() == "cannot be read (The storage is away.)"
-    assert away == [True], "it is not asked for again at once"
-    since = time.monotonic()
-    monkeypatch.setattr(summary_sources.time, "monotonic", lambda: since + summary_sources.RETRY_SECONDS)
-    assert "away" in asked() and not away
-    monkeypatch.setattr(summary_sources.time, "monotonic", lambda: since + 2 * summary_sources.RETRY_SECONDS + 1)
-    assert Path(asked().file.path).read_bytes() == b"a summary"
-
-
 @pytest.fixture
 def bucket(tree):
     """The summaries of a run in a remote place."""
@@ -531,49 +427,40 @@ def test_copies_that_are_larger_than_the_cache_together_are_made_once(tree, buck
     assert sorted(copied.values()) == [1] * 4, "the joined ranks are in the cache"
 
 
-def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
+def test_a_copy_that_failed_is_tried_again_after_a_while(bucket, opened, monkeypatch):
+    real, away = Folder.copy, [True]
+
+    def copy(folder, file, *more):
+        if away and "rank2" in file.path:
+            raise StorageError("The storage is away.")
+        real(folder, file, *more)
+
+    monkeypatch.setattr(Folder, "copy", copy)
     workspace = opened(bucket)
-    workspace._store.limit_bytes = 1
-    every = list(workspace._team.summaries.of(workspace.catalog.entries()).values())
-    workspace._team.summaries.coming(every, wait_for_them=True)
-    workspace._tick()
-    assert len(list(workspace.folder.glob(f"*{SUFFIX}"))) == 4
-    monkeypatch.setattr(summary_sources, "ABANDONED_READ_SECONDS", -1.0)
-    workspace._tick()
-    assert not list(workspace.folder.glob(f"*{SUFFIX}"))
-
-
-def test_a_copy_that_vanished_is_made_again(bucket, opened, copied, monkeypatch):
-    """Somebody clears the cache after the copies are there and before a worker reads them."""
-    real, often = WriteMergedPart.answer, [2]
-
-    def answer(question, *more):
-        if often:
-            often.pop()
-            Path(question.parts[2][1].file.path).unlink()
-        return real(question, *more)
-
-    monkeypatch.setattr(WriteMergedPart, "answer", answer)
-    assert told(polled(opened(bucket))).keys() == told(polled(opened(bucket))).keys()
-    assert sorted(copied.values()) == [2, 2, 2, 3]
+    why = "{worker} (The trace is missing, and its summary cannot be read (The storage is away.))"
+    assert why in told(polled(workspace))["worker_failed"]
+    away.clear()
+    assert why in told(polled(workspace))["worker_failed"], "not at once"
+    monkeypatch.setattr(sources, "RETRY_SECONDS", -1.0)
+    assert "worker_failed" not in told(polled(workspace))
 
 
 def test_a_summary_that_could_not_be_read_is_tried_again_after_a_while(logs, tree, opened, monkeypatch):
     summarised(logs, tree)
     workspace = opened(logs)
-    real, away = summary_sources.open_local, [True]
+    real, away = sources.open_local, [True]
 
     def open_local(file):
         if away and "rank2" in file.path:
             raise StorageError("The disk is away.")
         return real(file)
 
-    monkeypatch.setattr(summary_sources, "open_local", open_local)
+    monkeypatch.setattr(sources, "open_local", open_local)
     why = "Summary not used: rank2 (its summary cannot be read (The disk is away.))."
     assert told(view(workspace))["summary_refused"] == why
     away.clear()
     assert told(view(workspace))["summary_refused"] == why, "not at once"
-    monkeypatch.setattr(summary_sources, "RETRY_SECONDS", -1.0)
+    monkeypatch.setattr(sources, "RETRY_SECONDS", -1.0)
     assert "summary_refused" not in told(view(workspace))
 
 
@@ -605,10 +492,10 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
     view(workspace)
     ((question, more),) = [each for each in asked if isinstance(each[0], WriteMergedPart)]
     size = sum(Path(path).stat().st_size for _, path in question.parts)
-    assert more["heavy"] and more["peak_memory_bytes"] == multi_questions.PROCESS_BYTES + 6 * size
-    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)
+    assert more["heavy"] and more["peak_memory_bytes"] == questions.PROCESS_BYTES + 6 * size
+    monkeypatch.setattr(questions, "budget_bytes", lambda: size)
     assert question.answer(workspace._workers._models, None) == {}
-    monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size - 1)
+    monkeypatch.setattr(questions, "budget_bytes", lambda: size - 1)
     with pytest.raises(UserError, match="Merging the ranks needs 0 MB of memory") as caught:
         question.answer(workspace._workers._models, None)
     assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do

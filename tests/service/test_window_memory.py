@@ -14,10 +14,9 @@ import pytest
 
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
-from tb_plugin.service.workers.memory_estimate import room_bytes
+from tb_plugin.service.workers.memory_budget import PROCESS_BYTES, room_bytes
 from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workers.request import Job
+from tb_plugin.service.workers.question import Job
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tests.service.fakes import catalog_of, need_of, write_trace
@@ -27,7 +26,7 @@ OPERATORS = 1500
 """A step; with their stacks about 90 MB of text in all."""
 PARSE = """
 import json, sys
-from tb_plugin.service.workers.parse_result import Limits
+from tb_plugin.service.workers.parse import Limits
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import Parse
 path, target, budget = sys.argv[1], sys.argv[2], int(sys.argv[3])

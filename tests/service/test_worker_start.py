@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.errors import WorkerDied
-from tb_plugin.service.workers import interpreter
+from tb_plugin.service.workers import worker_process
 from tb_plugin.service.workers.pool import Pool
 from tests.service.fakes import Arrays, Die
 
@@ -61,7 +61,7 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
 
 
 def test_the_import_path_is_the_standard_library_and_what_we_need():
-    path = interpreter.import_path()
+    path = worker_process.import_path()
     assert all(os.path.isabs(entry) for entry in path)  # noqa: PTH117
     import json
 
@@ -101,7 +101,7 @@ def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory()
 
 
 def test_a_worker_that_cannot_start_says_so(monkeypatch, capfd):
-    monkeypatch.setattr(interpreter, "_START", "import sys; sys.stderr.write('no module called x\\n'); sys.exit(1)")
+    monkeypatch.setattr(worker_process, "_START", "import sys; sys.stderr.write('no module called x\\n'); sys.exit(1)")
     error = death("exit")
     assert (
         error.what

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tb_plugin.lib.temp_dirs import PrivateFolder
-from tb_plugin.storage.cache import FileStore, cache_error_message, open_store
+from tb_plugin.storage.cache import FileStore, open_store
 from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
 
 
@@ -119,7 +119,6 @@ def test_unusable_folder_falls_back(tmp_path, monkeypatch, caplog):
 
 def test_default_is_the_users_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("TORCH_TRACE_CACHE", raising=False)
-    monkeypatch.delenv("TORCH_TRACE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert open_store().folder == Path(tmp_path / "torch-trace")
 
@@ -144,19 +143,9 @@ def test_files_that_are_being_written_count(tmp_path):
 
 
 @pytest.mark.parametrize("off", ["", " ", "off", "OFF"])
-def test_ways_to_turn_it_off(tmp_path, monkeypatch, off):
+def test_ways_to_turn_it_off(monkeypatch, off):
     monkeypatch.setenv("TORCH_TRACE_CACHE", off)
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "old"))
-    store = open_store()
-    assert store.folder.parent == Path(tempfile.gettempdir()) and not (tmp_path / "old").exists()
-
-
-def test_the_older_name_of_the_folder(tmp_path, monkeypatch):
-    monkeypatch.delenv("TORCH_TRACE_CACHE", raising=False)
-    monkeypatch.setenv("TORCH_TRACE_CACHE_DIR", str(tmp_path / "old"))
-    assert open_store().folder == tmp_path / "old"
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "new"))
-    assert open_store().folder == tmp_path / "new"
+    assert open_store().folder.parent == Path(tempfile.gettempdir())
 
 
 def test_a_folder_that_vanished_is_made_again(tmp_path):
@@ -164,20 +153,6 @@ def test_a_folder_that_vanished_is_made_again(tmp_path):
     (tmp_path / "cache").rmdir()
     store.evict()
     assert fill(store, "k", 1, 0).exists()
-
-
-def test_leaving_a_folder_that_refuses(tmp_path, caplog):
-    store = FileStore(tmp_path / "cache")
-    error = cache_error_message(store.path("k", ".bin"), OSError(30, "Read-only file system"))
-    assert (
-        store.leave(error) and store.folder != tmp_path / "cache" and "Cannot write to the cache folder" in caplog.text
-    )
-    first = store.folder
-    assert store.leave(error) and store.folder == first, "a second write that failed in the old folder"
-    assert not store.leave(cache_error_message(store.path("k", ".bin"), OSError(28, "No space left on device")))
-    del store
-    gc.collect()
-    assert not first.exists()
 
 
 def test_seals(tmp_path):

@@ -20,7 +20,7 @@ from tb_plugin.web import catalog_cache
 from tb_plugin.web.routes import BASE
 from tests.service.fakes import Pid, until, write_trace
 
-HEAVY = {"pandas", "fsspec", "numpy", "pyarrow", "msgspec", "rich", "werkzeug"}
+HEAVY = {"pandas", "fsspec", "numpy", "pyarrow", "msgspec", "werkzeug"}
 
 
 def python(code, **environment):

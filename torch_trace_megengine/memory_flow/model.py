@@ -211,12 +211,4 @@ def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
     return start[at], until, np.diff(cuts)[cell[at]] if len(at) else times
 
 
-MEMORY_FLOW = FileModel(
-    id="memory_flow",
-    noun="a memory flow",
-    version=2,
-    default_view="memory_flow",
-    raw=RawMemoryFlow,
-    type=MemoryFlow,
-    assembled=assembled,
-)
+MEMORY_FLOW = FileModel(2, MemoryFlow, assembled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -33,7 +33,7 @@ class Download(msgspec.Struct, frozen=True):
         yield unpack.flush()
 
 
-def chunks_of(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
+def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
+    with stream:
         while chunk := stream.read(CHUNK_BYTES):
             yield chunk

@@ -6,48 +6,55 @@ view requires this. Then a worker process computes the view.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, view_params
+from tb_plugin.analysis.skipped_workers import LeftOut
 from tb_plugin.analysis.view_entry import joining
-from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
+from tb_plugin.errors import CacheFileLost, Cancelled
 from tb_plugin.payloads import Profile
-from tb_plugin.service import mapped_part
-from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
+from tb_plugin.service import part_codec
+from tb_plugin.service.answers.part_scheduler import PartScheduler
+from tb_plugin.service.answers.profile_info import progress
+from tb_plugin.service.answers.questions import AnswerKind, AskMultiView, Source, WriteMergedPart
 from tb_plugin.service.answers.step_selection import chosen_steps
-from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader, code_stamp
 from tb_plugin.service.states import Entry
-from tb_plugin.service.workers.question import Question
-from tb_plugin.service.workers.request_dedup import Desk
+from tb_plugin.service.summaries.sources import WHY, RankSummary
+from tb_plugin.service.workers.desk import Desk
 from tb_plugin.storage.cache import FileStore
-
-if TYPE_CHECKING:
-    from tb_plugin.service.answers.multi_questions import Source
 
 # Number of attempts if input files keep changing.
 CHANGES = 10
 # Maximum number of workers named in a message.
 _NAMED = 5
-
-# Builds a question from (worker, result file) pairs, a view, parameters and selected steps.
-OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
-
-
 # Maximum number of views with cached inputs.
 _MAX_REMEMBERED = 64
 
 
+class Request(msgspec.Struct, frozen=True):
+    """A request for a view of several profiles, or for the table ``params.table``."""
+
+    place: Place
+    analysis: Analysis[Any]
+    params: Params
+    steps: str = ""
+    """Text of the step selection."""
+    kind: AnswerKind = "json"
+    wait: bool = False
+    """Whether to wait until all results are ready."""
+
+
 class _Inputs(msgspec.Struct, frozen=True, eq=False):
-    """Cached inputs of a view that covers all workers of a run."""
+    """Inputs of a view of all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
@@ -74,95 +81,70 @@ class MultiProfileAnswers:
         self._store = store
         self._known: dict[tuple[str, ...], _Inputs] = {}
 
-    def ask(
-        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
-    ) -> bytes | Profile:
+    def ask(self, asked: Request) -> bytes | Profile:
         """Returns a view of several profiles, or the loading state until all results are ready.
 
         Raises UserError.
         """
-        params = view_params(analysis, params)
-        gather = self._ask_pair if analysis.scope == "pair" else self._ask_workers
+        asked = replace(asked, params=view_params(asked.analysis, asked.params))
+        gather = self._ask_pair if asked.analysis.scope == "pair" else self._ask_workers
         for _ in range(CHANGES):
             try:
-                return gather(ask, place, analysis, params, steps, wait)
+                return gather(asked)
             except CacheFileLost as error:  # a result; it is computed again
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache folder is cleared repeatedly.")
 
-    def cached_answer(
-        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
-    ) -> bytes | Profile:
+    def cached_answer(self, asked: Request) -> bytes | Profile:
         """Returns a view of all workers of a run, computed from cached inputs. Reads no profile.
 
         If the inputs are not cached or have changed, returns a Profile with the state ``found``. Raises UserError.
         """
-        every = self._catalog.workers(place)
-        known = self._known.get(_run_key(every[0], place, analysis))
+        every = self._catalog.workers(asked.place)
+        known = self._known.get(_run_key(every[0], asked))
         if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
-            params = view_params(analysis, params)
-            params = replace(params, extra=(*params.extra, *known.told))
             try:
-                return self._combine(ask, known.files, analysis, params, steps, known.about)
+                return self._combine(replace(asked, params=view_params(asked.analysis, asked.params)), known)
             except CacheFileLost:
-                self._known.pop(_run_key(every[0], place, analysis), None)
+                self._known.pop(_run_key(every[0], asked), None)
         return Profile(every[0].files.run, "", every[0].files.span, "found", 0.0, 0)
 
-    def _ask_workers(
-        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
-    ) -> bytes | Profile:
-        asked = params
+    def _ask_workers(self, asked: Request) -> bytes | Profile:
+        place, analysis, wait = asked.place, asked.analysis, asked.wait
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
         formats = registry.formats_of(analysis)
         entries = [one for one in every if one.files.reader.id in formats] or every
-        state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
+        state = self._team.gather(entries, analysis, replace(asked.params, steps=None), wait, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file was split
-            return self._ask_workers(ask, place, analysis, asked, steps, wait)
-        summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
-        if state.waiting:  # for profiles without a summary; the summaries of others are copied meanwhile
-            return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
+            return self._ask_workers(asked)
+        if state.waiting:
+            return progress(entries[0], len(entries), state.fraction)
         if not state.ready:
             raise state.failed[0][1]
-        from tb_plugin.service.profiles_without_trace import WHY
-
         away = tuple(worker for worker, error in state.failed if error.what == WHY)
         failed = tuple((worker, error.what) for worker, error in state.failed if error.what != WHY)
-        from tb_plugin.analysis.skipped_workers import LeftOut
-
-        told = [*LeftOut(failed, away).params()]
+        told = LeftOut(failed, away).params()
         if state.refused:
-            told.append(("refused", _by_reason(state.refused)))
-        params = replace(params, extra=(*params.extra, *told))
-        about = _log_name(analysis, state.ready)
-        if joining(analysis) is None:
-            files = _files(state.ready)
-            self._remember(place, analysis, _Inputs(every, files, tuple(told), about))
-            return self._combine(ask, files, analysis, params, steps, about)
-        others = self._profiles_in_run(entries[0], analysis)
-        beside: Sequence[tuple[str, Source]] = ()
-        if others:
-            found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), wait)
-            if found.waiting:
-                return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
-            beside = found.ready
-        key = _joined_key(analysis, state.ready, beside)
-        joined = self._store.get(key, mapped_part.SUFFIX)
-        if joined is None:
-            if coming := self._team.summaries.coming(summaries, wait):
-                return progress(entries[0], len(entries), state.fraction - coming)
-            joined = self._merged_part(key, state.ready, beside, analysis, about)
-        if joined is None:  # the traces of refused summaries are read instead, if present
-            return self._ask_workers(ask, place, analysis, asked, steps, wait)
-        self._remember(place, analysis, _Inputs(every, [("", str(joined))], tuple(told), about))
-        return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
-
-    def _remember(self, place: Place, analysis: Analysis[Any], known: _Inputs) -> None:
-        key = _run_key(known.entries[0], place, analysis)
+            told += (("refused", _by_reason(state.refused)),)
+        inputs = _Inputs(every, _files(state.ready), told, _log_name(analysis, state.ready))
+        if joining(analysis) is not None:
+            beside: Sequence[tuple[str, Source]] = ()
+            if others := self._profiles_in_run(entries[0], analysis):
+                found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), wait)
+                if found.waiting:
+                    return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
+                beside = found.ready
+            merged = self._merged_part(state.ready, beside, analysis, inputs.about)
+            if merged is None:  # the traces of refused summaries are read instead, if present
+                return self._ask_workers(asked)
+            inputs = replace(inputs, files=[("", str(merged))])
+        key = _run_key(every[0], asked)
         self._known.pop(key, None)
-        self._known[key] = known
+        self._known[key] = inputs
         while len(self._known) > _MAX_REMEMBERED:
             self._known.pop(next(iter(self._known)), None)
+        return self._combine(asked, inputs)
 
     def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         if not analysis.traits.companion:
@@ -173,7 +155,6 @@ class MultiProfileAnswers:
 
     def _merged_part(
         self,
-        key: str,
         parts: Sequence[tuple[str, Source]],
         beside: Sequence[tuple[str, Source]],
         analysis: Analysis[Any],
@@ -184,46 +165,42 @@ class MultiProfileAnswers:
         Returns None if a summary was refused. The caller then uses the trace instead of the summary. Raises
         UserError.
         """
+        named = "|".join(
+            f"{worker} {source if isinstance(source, str) else source.key}" for worker, source in (*parts, *beside)
+        )
+        key = f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
+        if path := self._store.get(key, part_codec.MAPPED):
+            return path
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
-        from tb_plugin.service.answers.multi_questions import WriteMergedPart
+        target = self._store.path(key, part_codec.MAPPED)
+        with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
+            # The worker that merges the results also answers: it has them in memory.
+            question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
+            need = question.peak_memory_bytes()
+            refused = self._desk.ask(question, key=str(target), about=about, heavy=True, peak_memory_bytes=need)
+        for place, refusal in refused.items():
+            summary = parts[place][1]
+            assert isinstance(summary, RankSummary)
+            self._team.summaries.refuse(summary, refusal)
+        if refused:
+            return None
+        self._store.evict(keep=target)
+        return target
 
-        for _ in range(CHANGES):
-            if any(map(self._team.summaries.refusal, summaries)):
-                return None
-            target = self._store.path(key, mapped_part.SUFFIX)
-            try:
-                with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
-                    # The worker that merges the results also answers: it has them in memory.
-                    question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
-                    refused = self._desk.ask(
-                        question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes()
-                    )
-            except CacheRefused as error:
-                if not self._store.leave(error):
-                    raise
-                continue
-            for place, refusal in refused.items():
-                summary = parts[place][1]
-                assert isinstance(summary, RankSummary)
-                self._team.summaries.refuse(summary, refusal)
-            if not refused:
-                self._team.summaries.let_go(summaries)
-                self._store.evict(keep=target)
-                return target
-        raise Cancelled("The cache folder is cleared repeatedly.")
-
-    def _ask_pair(
-        self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
-    ) -> bytes | Profile:
+    def _ask_pair(self, asked: Request) -> bytes | Profile:
         """Compares a baseline with an experiment.
 
         Each of the two has its own step selection. An empty selection means all steps. Raises UserError.
         """
-        exp = self._catalog.find(place)
+        params, analysis, wait = asked.params, asked.analysis, asked.wait
+        exp = self._catalog.find(asked.place)
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
         fraction = 0.0
-        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, steps, place.capture))
+        sides = (
+            (base, params.get("base_steps"), params.get("base_capture")),
+            (exp, asked.steps, asked.place.capture),
+        )
         for entry, text, named in sides:
             loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
             if loaded.summary is None:
@@ -238,35 +215,18 @@ class MultiProfileAnswers:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(ask, ready, analysis, params, "", _log_name(analysis, ready))
+        return self._combine(replace(asked, steps=""), _Inputs([], ready, (), _log_name(analysis, ready)))
 
-    def _combine(
-        self,
-        ask: OfSeveral,
-        ready: Sequence[tuple[str, str]],
-        analysis: Analysis[Any],
-        params: Params,
-        steps: str,
-        about: str,
-    ) -> bytes:
-        key = "|".join(path for _, path in ready)
-        return self._desk.ask(ask(tuple(ready), analysis.id, params, steps), key, about)
+    def _combine(self, asked: Request, inputs: _Inputs) -> bytes:
+        params = replace(asked.params, extra=(*asked.params.extra, *inputs.told))
+        question = AskMultiView(tuple(inputs.files), asked.analysis.id, params, asked.steps, asked.kind)
+        return self._desk.ask(question, key="|".join(path for _, path in inputs.files), about=inputs.about)
 
 
-def _joined_key(
-    analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
-) -> str:
-    named = "|".join(f"{worker} {_source_key(source)}" for worker, source in (*parts, *beside))
-    return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
-
-
-def _run_key(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
+def _run_key(entry: Entry, asked: Request) -> tuple[str, ...]:
+    place = asked.place
     captures_key = (place.capture, place.worker or "") if place.capture else ()
-    return (analysis.id, entry.files.run, entry.files.span, place.window, *captures_key)
-
-
-def _source_key(source: Source) -> str:
-    return source if isinstance(source, str) else source.key
+    return (asked.analysis.id, entry.files.run, entry.files.span, place.window, *captures_key)
 
 
 def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:

@@ -9,46 +9,38 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Analysis, Params
-from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
-from tb_plugin.payloads import Profile
+from tb_plugin.errors import CacheFileLost, NotFoundError, TorchTraceError, UserError
 from tb_plugin.registry import analysis_by_id, formats_of, model_of
-from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
+from tb_plugin.service.answers.questions import Source, WritePart
 from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import Loader
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import VIEW
+from tb_plugin.service.summaries.sources import RankSummary, Summaries, missing_trace_error
 from tb_plugin.service.workers.pool import Workers
-from tb_plugin.service.workers.request import Job
-from tb_plugin.service.workers.timeouts import ABANDONED_READ_SECONDS
+from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, Job
 from tb_plugin.storage.cache import FileStore
-
-if TYPE_CHECKING:
-    from tb_plugin.service.answers.background_parts import ClusterParts
-    from tb_plugin.service.answers.multi_questions import Source
 
 _SUFFIX = ".part"
 
 
 class State(msgspec.Struct):
-    """Progress of a group of profiles.
-
-    ``ready`` contains (worker, source) pairs.
-    """
+    """Progress of a group of profiles."""
 
     ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
+    """(worker, source) pairs."""
     failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
     waiting: list[Entry] = msgspec.field(default_factory=list)
     refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
-    """(worker, reason) pairs of results that are computed locally, because the summary was refused or the cluster
-    failed.
-    """
+    """(worker, reason) pairs of results that are computed from the trace, because the summary was refused."""
     fraction: float = 0.0
+    """Sum of the loaded fractions."""
 
 
 class _PartRequest(msgspec.Struct, frozen=True):
@@ -61,25 +53,14 @@ class _PartRequest(msgspec.Struct, frozen=True):
 
 
 class PartScheduler:
-    """Collects the results of several profiles.
+    """Collects the results of several profiles. Loading stops if the request is not repeated."""
 
-    Loading stops if the request is not repeated.
-    """
-
-    def __init__(
-        self,
-        loader: Loader,
-        captures: Captures,
-        workers: Workers,
-        store: FileStore,
-        cluster: ClusterParts | None = None,
-    ) -> None:
+    def __init__(self, loader: Loader, captures: Captures, workers: Workers, store: FileStore) -> None:
         self._loader = loader
         self._captures = captures
         self._workers = workers
         self._store = store
         self.summaries = Summaries(store)
-        self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
         """For each pending result, the time of the last request in monotonic seconds."""
@@ -95,27 +76,14 @@ class PartScheduler:
     ) -> State:
         """Starts or continues computing the results, and returns their state.
 
-        ``wait`` blocks until every profile is done or has failed. The returned state contains the errors of failed
-        profiles. ``params.steps`` selects the steps of each profile. ``capture`` returns the capture text of a
-        profile.
+        ``wait`` blocks until every profile is done or has failed. ``capture`` returns the capture text of a profile.
         """
-        params = replace(params, table=None)
         formats = formats_of(analysis)
+        asked = [_PartRequest(entry, analysis, replace(params, table=None), capture(entry)) for entry in entries]
         while True:
             state = State()
-            summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
-            for entry in entries:
-                asked = _PartRequest(entry, analysis, params, capture(entry))
-                if entry.files.reader.id not in formats:
-                    try:
-                        analysis_by_id(analysis.id, model_of(entry.files.reader))
-                    except NotFoundError as error:
-                        state.failed.append((entry.files.worker, error))
-                    continue
-                if entry in summaries and not asked.capture:
-                    self._take(asked, summaries[entry], state, wait, len(entries) > 1)
-                else:
-                    self._advance(asked, state, wait, len(entries) > 1)
+            for each in asked:
+                self._advance(each, formats, state, wait)
             if not state.waiting or not wait:
                 return state
             for entry in state.waiting:
@@ -126,7 +94,6 @@ class PartScheduler:
 
     def end_leases(self) -> None:
         """Cancels work that nobody requested for ABANDONED_READ_SECONDS."""
-        self.summaries.end_leases()
         oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [key for key, asked in self._asked.items() if asked < oldest]
@@ -134,58 +101,35 @@ class PartScheduler:
         for job in jobs:
             self._workers.leave(job)
 
-    def _take(self, asked: _PartRequest, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
-        entry = asked.entry
-        if not isinstance(summary, str):
-            state.ready.append((entry.files.worker, summary))
-            state.fraction += 1.0
-        elif entry.files.is_present:
-            state.refused.append((entry.files.worker, f"its summary {summary}"))
-            self._advance(asked, state, wait, several)
-        else:
-            from tb_plugin.service.profiles_without_trace import missing_trace_error
-
-            state.failed.append((entry.files.worker, missing_trace_error(entry.files, summary)))
-
-    def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
+    def _advance(self, asked: _PartRequest, formats: frozenset[str], state: State, wait: bool) -> None:
         entry = asked.entry
         try:
-            if not entry.files.is_present:
-                from tb_plugin.service.profiles_without_trace import missing_trace_error
-
-                raise missing_trace_error(entry.files)
-            path = self._computed(asked, state, wait, several)
+            if entry.files.reader.id not in formats:
+                analysis_by_id(asked.analysis.id, model_of(entry.files.reader))
+                return
+            source = self._source(asked, state, wait)
         except UserError as error:
             state.failed.append((entry.files.worker, error))
             return
-        if path is None:
+        if source is None:
             state.waiting.append(entry)
             state.fraction += entry.fraction
         else:
-            state.ready.append((entry.files.worker, str(path)))
+            state.ready.append((entry.files.worker, source))
             state.fraction += 1.0
 
-    def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
-        """Returns the result file, or None until it is ready.
-
-        The cluster computes the result if there is a cluster. Raises UserError.
-        """
-        key = self._key(asked)
-        path = self._store.get(key, _SUFFIX)
-        is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.files.rank)
-        if self._cluster is None or not is_whole or not several or wait:
-            return path or self._compute(asked, wait)
-        target = str(self._store.path(key, _SUFFIX))
-        if path is None and asked.entry.state == "found":
-            answer = self._cluster.ask(asked.entry.files, target)
-            if not answer:
-                return self._store.get(key, _SUFFIX)
-            refused = answer
-        else:
-            refused = self._cluster.refused(target)
-        if refused:
-            state.refused.append((asked.entry.files.worker, refused))
-        return path or self._compute(asked, wait)
+    def _source(self, asked: _PartRequest, state: State, wait: bool) -> Source | None:
+        """Returns the result, or None until it is ready. Raises UserError."""
+        entry = asked.entry
+        summary = self.summaries.of(entry) if asked.analysis.id == VIEW and not asked.capture else ""
+        if isinstance(summary, RankSummary):
+            return summary
+        if not entry.files.is_present:
+            raise missing_trace_error(entry.files, summary)
+        if summary:
+            state.refused.append((entry.files.worker, f"its summary {summary}"))
+        path = self._store.get(self._key(asked), _SUFFIX) or self._compute(asked, wait)
+        return None if path is None else str(path)
 
     def _key(self, asked: _PartRequest) -> str:
         capture = self._captures.key(asked.entry, asked.capture)
@@ -195,7 +139,7 @@ class PartScheduler:
         )
 
     def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
-        """Computes the result file locally. Returns None until the file is ready. Raises UserError."""
+        """Computes the result file. Returns None until the file is ready. Raises UserError."""
         entry = asked.entry
         if entry.gone:
             raise NotFoundError("The file changed while it was read.", entry.files.url, "Repeat the request.")
@@ -211,8 +155,6 @@ class PartScheduler:
             job = self._jobs.get(key)
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
-                from tb_plugin.service.answers.multi_questions import WritePart
-
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
                 job = self._workers.submit(question, key=entry.path, about=entry.files.url)
                 self._jobs[key] = job
@@ -224,21 +166,9 @@ class PartScheduler:
         except CacheFileLost as error:
             self._loader.lose(opened.lost(error))
             return None
-        except CacheRefused as error:
-            if not self._store.leave(error):
-                raise
-            return None
         finally:
             with self._lock:
                 self._jobs.pop(key, None)
                 self._asked.pop(key, None)
         self._store.count(path)
         return path
-
-
-def progress(entry: Entry, count: int, fraction: float) -> Profile:
-    """Returns the combined loading state of ``count`` profiles.
-
-    ``fraction`` is the sum of the loaded fractions of these profiles.
-    """
-    return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)

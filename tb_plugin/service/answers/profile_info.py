@@ -11,12 +11,10 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.model_kinds.base import Model
 from tb_plugin.payloads import Loading, Profile, Stage, ViewInfo
-from tb_plugin.service.answers.part_scheduler import progress
 from tb_plugin.service.catalog import problem_of
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries import VIEW
-from tb_plugin.service.workers.parse import expected_view
-from tb_plugin.service.workers.parse_result import Summary
+from tb_plugin.service.workers.parse import Summary, expected_view
 from tb_plugin.service.workers.question import Progress
 
 # Stages whose progress in bytes is known.
@@ -75,6 +73,14 @@ def unready_profile(entry: Entry) -> Profile:
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
 
 
+def progress(entry: Entry, count: int, fraction: float) -> Profile:
+    """Returns the combined loading state of ``count`` profiles.
+
+    ``fraction`` is the sum of the loaded fractions of these profiles.
+    """
+    return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)
+
+
 def profile_of(entry: Entry) -> Profile:
     now = entry.now
     summary, stage = now.summary, entry.progress(now)
@@ -121,11 +127,11 @@ def by_summary(entry: Entry, known: Summary) -> Profile:
     )
 
 
-def _loading(progress: Progress) -> Loading:
+def _loading(now: Progress) -> Loading:
     return Loading(
-        stage=cast(Stage, progress.stage),
-        seconds=max(0.0, time.monotonic() - progress.since),
-        fraction=progress.fraction if progress.stage in _MEASURED else None,
-        counts=dict(progress.counts),
-        about=list(progress.profile_info),
+        stage=cast(Stage, now.stage),
+        seconds=max(0.0, time.monotonic() - now.since),
+        fraction=now.fraction if now.stage in _MEASURED else None,
+        counts=dict(now.counts),
+        about=list(now.profile_info),
     )

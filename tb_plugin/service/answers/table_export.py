@@ -28,23 +28,12 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _END = "\r\n"
 
 
-def as_arrow(data: pa.Table) -> bytes:
+def as_arrow(data: pa.Table, rows: Int64) -> bytes:
+    """Returns the given rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_table(data)
-    return bytes(sink.getvalue())
-
-
-def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as an Arrow IPC stream. Dictionary columns are decoded."""
-    kinds = [_plain(data[name]) for name in data.column_names]
-    schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for piece in _pieces(data, rows):
-            writer.write_table(
-                pa.table([_values(*each) for each in zip(piece.columns, kinds, strict=True)], schema=schema)
-            )
+        for piece in _pieces(data.unify_dictionaries(), rows):
+            writer.write_table(piece)
     return bytes(sink.getvalue())
 
 
@@ -72,17 +61,6 @@ def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
         yield data.slice(int(some[0]), len(some)) if in_order else data.take(pa.array(some))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.DataType:
-    if not pa.types.is_dictionary(column.type):
-        return column.type
-    found = {value for value in pc.unique(column).to_pylist() if value is not None}
-    return pa.bool_() if found and found <= set(FLAGS) else column.type.value_type
-
-
-def _values(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type).cast(kind) if pa.types.is_dictionary(column.type) else column
 
 
 def _texts(values: Any) -> Any:

@@ -1,15 +1,18 @@
-"""Merging of the folders of one distributed job into one run.
+"""Runs and workers of distributed jobs, from the ranks that the files report.
 
-Files do not contain a job name. Profiles are merged if they report the same world size, backend and process group,
-and have distinct ranks and overlapping times. A repeated rank means two jobs, a restart or a copy. Then only
-unambiguous folders are merged. Containers reuse host names and process ids, so folders are compared as well.
+First, the folders of one job become one run. Files do not contain a job name. Profiles are merged if they report the
+same world size, backend and process group, and have distinct ranks and overlapping times. A repeated rank means two
+jobs, a restart or a copy. Then only unambiguous folders are merged. Containers reuse host names and process ids, so
+folders are compared as well. Then the workers of each run are named after their ranks.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 import msgspec
@@ -25,6 +28,9 @@ from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 # The value ``folders`` keeps each folder a separate run.
 GROUP_VARIABLE = settings.GROUP.name
 _LONGEST_NS = 86_400 * 10**9
+_NAMED = re.compile(r"rank(\d{1,9})\Z")
+# The job that each profile reports, if its file was read.
+Jobs = Mapping[ProfileFiles, JobInfo | None]
 # Root, clock, world size, backend, group.
 _Key = tuple[Root, str, int, str, str]
 # The parts of a path below a log directory.
@@ -48,7 +54,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
     return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
 
 
-def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
+def later_candidates(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
     """Returns the profiles of each run that has fewer workers than the world size in ``jobs``."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
@@ -65,9 +71,7 @@ def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
     return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
 
 
-def concurrent_groups(
-    found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
-) -> list[list[ProfileFiles]]:
+def concurrent_groups(found: Iterable[ProfileFiles], jobs: Jobs) -> list[list[ProfileFiles]]:
     """Groups the profiles of one run by recording time and returns the groups in order of time.
 
     Each group contains the profiles that different ranks recorded at the same time.
@@ -98,9 +102,7 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
     return found
 
 
-def group_jobs(
-    found: Sequence[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None], several: bool
-) -> list[ProfileFiles]:
+def group_jobs(found: Sequence[ProfileFiles], jobs: Jobs, several: bool) -> list[ProfileFiles]:
     """Returns the profiles after merging each job into one run with one worker per rank.
 
     ``several``: run names start with the name of the log directory.
@@ -118,7 +120,7 @@ def group_jobs(
     names = {one.run for one in found if one not in members}
     new: dict[ProfileFiles, ProfileFiles] = {}
     for folder, group in sorted(groups, key=lambda item: (item[0], item[1][0].begin_ns)):
-        name = _free(run_name(group[0].key[0], "/".join(folder), several), names)
+        name = _free(run_name(group[0].key[0], "/".join(folder), several), names, "job ")
         names.add(name)
         new.update(_renamed(name, group))
     return [new.get(one, one) for one in found]
@@ -144,7 +146,7 @@ class _Process(msgspec.Struct):
         return max(end for _, end in self.times)
 
 
-def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[_Process]:
+def _processes(found: Iterable[ProfileFiles], jobs: Jobs) -> list[_Process]:
     """Returns one process per rank of each job, for all profiles that report a job and a start time.
 
     Profiles with the same host and process id belong to the same process only if they are in the same folder, or in
@@ -163,9 +165,7 @@ def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInf
     return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
 
 
-def _process(
-    key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[ProfileFiles, JobInfo | None]
-) -> _Process:
+def _process(key: _Key, rank: int, items: Iterable[_Recording], jobs: Jobs) -> _Process:
     items = sorted(items, key=lambda item: (item[0], item[2].names))
     made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
     made.profiles = [one for _, _, one in items]
@@ -182,9 +182,7 @@ def _folder(one: ProfileFiles) -> _Folder:
     return PurePosixPath(one.place).parent.parts
 
 
-def _ranks_below(
-    found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
-) -> dict[_Key, dict[_Folder, set[int]]]:
+def _ranks_below(found: Iterable[ProfileFiles], jobs: Jobs) -> dict[_Key, dict[_Folder, set[int]]]:
     ranks: dict[_Key, dict[_Folder, set[int]]] = defaultdict(lambda: defaultdict(set))
     for one in found:
         job = jobs.get(one)
@@ -285,10 +283,134 @@ def _common(folders: Sequence[_Folder]) -> _Folder:
     return common
 
 
-def _free(name: str, taken: set[str]) -> str:
-    number = 1
-    free = name
+def _free(name: str, taken: Set[str], what: str = "") -> str:
+    number, free = 1, name
     while free in taken:
         number += 1
-        free = f"{name} (job {number})"
+        free = f"{name} ({what}{number})"
     return free
+
+
+def profiles_without_rank(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
+    """Returns one profile for each worker whose rank is unknown.
+
+    ``jobs`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
+    rank, or if the worker names are already ranks.
+    """
+    asked: list[ProfileFiles] = []
+    for profiles in _ungrouped_runs(found).values():
+        sample = [(one, info) for one in profiles if (info := jobs.get(one)) is not None]
+        workers = {one.worker: one for one in reversed(profiles) if as_identifying_reader(one.reader) is not None}
+        are_ranks = all(map(_NAMED.match, workers)) and all(
+            one.worker == rank_worker(info.rank) for one, info in sample
+        )
+        if sample and not are_ranks:
+            known = {one.worker for one, _ in sample}
+            asked += [one for worker, one in workers.items() if worker not in known]
+    return asked
+
+
+def profiles_with_ambiguous_times(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
+    """Returns all profiles of each run in which a rank has several workers, or in which a span contains several
+    recordings.
+    """
+    return [one for profiles in _ungrouped_runs(found).values() if _is_unclear(profiles, jobs) for one in profiles]
+
+
+def label_by_rank(found: Sequence[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
+    """Returns the profiles after renaming the workers to the ranks in ``jobs``.
+
+    Recordings of one rank at different times become different spans. If recordings of one rank overlap, their
+    workers keep their names, because the files are copies or belong to different jobs.
+    """
+    new: dict[ProfileFiles, ProfileFiles] = {}
+    for profiles in _ungrouped_runs(found).values():
+        new.update(_labelled(profiles, jobs))
+    return [new.get(one, one) for one in found]
+
+
+def _ungrouped_runs(found: Iterable[ProfileFiles]) -> dict[str, list[ProfileFiles]]:
+    runs: dict[str, list[ProfileFiles]] = defaultdict(list)
+    for one in found:
+        if not one.grouped_by:
+            runs[one.run].append(one)
+    return runs
+
+
+def _is_unclear(profiles: Sequence[ProfileFiles], jobs: Jobs) -> bool:
+    known = [(one, info) for one in profiles if (info := jobs.get(one)) is not None]
+    workers: dict[int, set[str]] = defaultdict(set)
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for one, info in known:
+        workers[info.rank].add(one.worker)
+        ranks[one.worker].add(info.rank)
+    is_several = any(len(each) > 1 for each in workers.values()) or any(len(each) > 1 for each in ranks.values())
+    return is_several or not _are_concurrent(known)
+
+
+def _are_concurrent(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one, info in known:
+        if info.start_ns is not None:
+            spans[one.span, info.clock].append(recording_span(one, info))
+            hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
+    return all(len(hosts[span]) > 1 or len(split_by_gaps(times)) == 1 for span, times in spans.items())
+
+
+def _labelled(profiles: Sequence[ProfileFiles], jobs: Jobs) -> dict[ProfileFiles, ProfileFiles]:
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for one in profiles:
+        if (info := jobs.get(one)) is not None:
+            ranks[one.worker].add(info.rank)
+    only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
+    # Files of other formats without a rank get the rank of the trace with the same worker name.
+    rank_of = {one: info.rank if (info := jobs.get(one)) else only.get(one.worker) for one in profiles}
+    groups: dict[int, list[ProfileFiles]] = defaultdict(list)
+    for one, rank in rank_of.items():
+        if rank is not None:
+            groups[rank].append(one)
+    mine = {rank: group for rank, group in groups.items() if _is_one_worker(group, jobs)}
+    named = {one: rank_worker(rank) for rank, group in mine.items() for one in group}
+    # A name that is still used by another worker is not assigned to a second one.
+    taken = {one.worker for one in profiles if one not in named and as_identifying_reader(one.reader) is not None}
+    named = {one: worker for one, worker in named.items() if worker not in taken}
+    spans = {} if not _is_unclear(profiles, jobs) else _spans([one for one in profiles if one in named], jobs)
+    taken_spans: dict[str, set[str]] = defaultdict(set)
+    for one in profiles:
+        if one not in named:
+            taken_spans[one.worker].add(one.span)
+    new: dict[ProfileFiles, ProfileFiles] = {}
+    for one, worker in named.items():
+        span = _free(spans.get(one, one.span), taken_spans[worker])
+        taken_spans[worker].add(span)
+        if (worker, span) != (one.worker, one.span):
+            new[one] = replace(one, worker=worker, span=span, file_worker=one.worker)
+    return new
+
+
+def _is_one_worker(group: Sequence[ProfileFiles], jobs: Jobs) -> bool:
+    if len({one.worker for one in group}) == 1:
+        return True
+    known = sorted(
+        (*recording_span(one, info), info.process, info.clock) for one in group if (info := jobs.get(one)) is not None
+    )
+    if len({clock for *_, clock in known}) > 1:
+        return False
+    for (begin, end, process, _), (after, _, other, _) in pairwise(known):
+        # A process has one profiler, so its recordings never overlap, even if the end of the first one is unknown.
+        is_same = process != "" and process == other
+        if after <= end + (0 if is_same or end > begin else RECORDING_SLACK_NS):
+            return False
+    return True
+
+
+def _spans(profiles: Sequence[ProfileFiles], jobs: Jobs) -> dict[ProfileFiles, str]:
+    cycles = concurrent_groups(profiles, jobs)
+    spans = span_names([_recording_names(cycle) for cycle in cycles])
+    return {one: span for span, cycle in zip(spans, cycles, strict=True) for one in cycle}
+
+
+def _recording_names(cycle: Sequence[ProfileFiles]) -> set[str]:
+    spans, workers = {one.recording for one in cycle}, {one.worker for one in cycle}
+    return workers if spans == {"default"} and len(workers) == 1 else spans

@@ -18,7 +18,7 @@ from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
 from tb_plugin.formats.format_entry import as_identifying_reader
 from tb_plugin.formats.unsupported_files import LOOKED_INTO, advice_for_unread, identify_unsupported, in_short, place_of
-from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
+from tb_plugin.service.discovery import distributed_jobs, ignore_file
 from tb_plugin.service.discovery.claims import Claims, Draft, number_spans
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.summary_files import (
@@ -127,11 +127,11 @@ class Scanner:
         # A run with all ranks of its job is already complete.
         parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
-        asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
-        asked |= self._job_infos(reported_ranks.profiles_with_ambiguous_times(found, asked))
+        asked |= self._job_infos(distributed_jobs.profiles_without_rank(found, asked))
+        asked |= self._job_infos(distributed_jobs.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return reported_ranks.label_by_rank(
+        return distributed_jobs.label_by_rank(
             distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked
         ), final
 

@@ -10,10 +10,12 @@ import hashlib
 import logging
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,13 +35,18 @@ from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries import VIEW, format
 from tb_plugin.service.summaries.format import MOST_BYTES, Settings, SummaryHeader, SummaryRefused, Wanted
-from tb_plugin.service.workers.kernel_rules import class_rules
-from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, budget_bytes
-from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes
+from tb_plugin.service.workers.memory_budget import (
+    MEMORY_VARIABLE,
+    budget_bytes,
+    local_file_sizes,
+    peak_memory_bytes,
+    unseen_sizes,
+)
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import missing_of, read_info
-from tb_plugin.service.workers.question import Report
-from tb_plugin.service.workers.user_step_pattern import own_steps, with_own_steps
+from tb_plugin.service.workers.pool import Pool
+from tb_plugin.service.workers.question import Job, Report
+from tb_plugin.service.workers.user_rules import class_rules, own_steps, with_own_steps
 from tb_plugin.storage.files import FileSource, Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.safe_open import Located
@@ -49,6 +56,8 @@ log = logging.getLogger("torch_trace")
 # The memory estimate covers a single read per process. Remote copies may continue meanwhile.
 _ONE_AT_A_TIME = threading.Lock()
 _LARGE_BYTES = 10_000_000
+# Maximum number of queued jobs per worker.
+_QUEUED_PER_WORKER = 2
 
 
 @dataclass(frozen=True)
@@ -119,11 +128,37 @@ def current_settings() -> Settings:
     return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
 
 
-def memory_estimate(job: RankJob) -> int:
-    """Estimates the memory of a job in bytes, from the names and sizes of its files."""
-    return peak_memory_bytes(
-        registry.reader_by_id(job.reader), unseen_sizes({file.path: file.size for file in job.files})
-    )
+def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
+    """Runs the jobs one after another and yields their outcomes."""
+    return map(summarize_rank, jobs)
+
+
+def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
+    """Runs the jobs in local worker processes and yields the outcomes as the jobs finish.
+
+    A job is repeated once if its worker process dies.
+    """
+    coming = iter(jobs)
+    with closing(Pool(workers, heavy=workers)) as pool:
+        running: dict[Future[Outcome], Job[Outcome]] = {}
+        while True:
+            for job in islice(coming, _QUEUED_PER_WORKER * workers - len(running)):
+                sizes = unseen_sizes({file.path: file.size for file in job.files})
+                need = min(peak_memory_bytes(registry.reader_by_id(job.reader), sizes), pool.budget)
+                asked = pool.submit(Summarize(job), key=job.name, heavy=True, peak_memory_bytes=need, about=job.name)
+                running[asked.future] = asked
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield _outcome(running.pop(future), future)
+
+
+def _outcome(asked: Job[Outcome], future: Future[Outcome]) -> Outcome:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    text = " ".join(filter(None, (error.what, error.do))) if isinstance(error, UserError) else str(error)
+    return Outcome(asked.key, "failed", reason=text)
 
 
 @cache
@@ -157,8 +192,6 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
         return Outcome(job.name, "written", len(body), is_complete=is_complete)
     except StorageError as error:
         return Outcome(job.name, "failed", reason=str(error), again=True)
-    except UserError as error:
-        return Outcome(job.name, "failed", reason=str(error))
     except TorchTraceError as error:
         return Outcome(job.name, "failed", reason=str(error))
     except Exception as error:  # top level of an engine: a failed rank must not stop the others

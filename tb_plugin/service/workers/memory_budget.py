@@ -1,4 +1,4 @@
-"""Memory budget of all workers.
+"""Memory budget of all workers, and memory estimates from file sizes.
 
 The plugin imports this module at startup, so this module must not import large libraries.
 """
@@ -8,10 +8,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tb_plugin import settings
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
+
+if TYPE_CHECKING:
+    from tb_plugin.formats.base import FileSize, Reader, Windowed
+    from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
@@ -25,7 +32,8 @@ LIMIT_SHARE = 0.9
 _UNKNOWN_BYTES = 16 * 1024**3
 # Memory of an interpreter with its libraries and read buffers.
 PROCESS_BYTES = 160_000_000
-_NO_WINDOW = "Open the profile without a window."
+# Size of an empty gzip file.
+_EMPTY_ARCHIVE_BYTES = 18
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
@@ -43,22 +51,6 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
     return int(LIMIT_SHARE * limit_bytes) if limit_bytes else int(SHARE * _machine_bytes())
 
 
-def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
-    """Returns the error for a profile that cannot be opened as a window.
-
-    ``asked`` is the requested window, or empty if the profile is too large to open as a whole. ``why`` is a
-    sentence that starts with a lower-case letter.
-    """
-    if asked:
-        return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
-    what = (
-        f"Opening the profile needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
-    )
-    return UnreadableTrace(
-        what, where, f"Allow more memory with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
-    )
-
-
 def _machine_bytes() -> int:
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -67,3 +59,61 @@ def _machine_bytes() -> int:
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(limits, default=_UNKNOWN_BYTES)
+
+
+def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
+    """Returns the error for a profile that cannot be opened as a window.
+
+    ``asked`` is the requested window, or empty if the profile is too large to open as a whole. ``why`` is a
+    sentence that starts with a lower-case letter.
+    """
+    if asked:
+        return BadRequest(why[:1].upper() + why[1:], where, "Open the profile without a window.")
+    what = (
+        f"Opening the profile needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
+    )
+    return UnreadableTrace(
+        what, where, f"Allow more memory with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record a shorter trace."
+    )
+
+
+def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
+    """Estimates the peak memory of reading files of these sizes."""
+    return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
+
+
+def room_bytes(reader: Windowed, budget: int) -> int:
+    """Returns how many bytes of trace text fit into a memory budget."""
+    return reader.room_bytes(budget - PROCESS_BYTES)
+
+
+def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
+    """Returns the size of each local file on disk and after decompression, by name."""
+    return {name: _local_size(file) for name, file in files.items()}
+
+
+def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
+    """Returns the sizes of remote files in storage, by name."""
+    from tb_plugin.formats.base import FileSize
+
+    return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
+
+
+def _local_size(file: str | Located) -> FileSize:
+    from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize
+    from tb_plugin.storage.safe_open import open_regular
+
+    try:
+        with open_regular(file) as stream:
+            magic = stream.read(4)
+            size = stream.seek(0, os.SEEK_END)
+            if magic == ZSTD_MAGIC:
+                return FileSize(size, True)
+            packed = magic[:2] == GZIP_MAGIC
+            if not packed or size < _EMPTY_ARCHIVE_BYTES:
+                return FileSize(size)
+            stream.seek(-4, os.SEEK_END)
+            (stated,) = struct.unpack("<I", stream.read(4))
+    except OSError:
+        return FileSize(0)
+    return FileSize(size, True, int(stated))

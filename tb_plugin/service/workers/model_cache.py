@@ -22,7 +22,7 @@ from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.timeline_levels import levels_of
-from tb_plugin.service import mapped_part, part_codec
+from tb_plugin.service import part_codec
 from tb_plugin.storage.cache import put_atomically
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class OpenModels:
 
         Recent results stay in memory, because every page of a table needs them.
         """
-        size = 0 if path.endswith(mapped_part.SUFFIX) else None  # memory-mapped pages are not memory of this process
+        size = 0 if path.endswith(part_codec.MAPPED) else None  # memory-mapped pages are not memory of this process
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:
@@ -176,7 +176,11 @@ def _cached_part(path: str, analysis: Analysis[Any], params: Params) -> Part | N
 
 def _load_part(path: str) -> Part:
     try:
-        return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
+        return (
+            part_codec.read_mapped(path)
+            if path.endswith(part_codec.MAPPED)
+            else part_codec.load(Path(path).read_bytes())
+        )
     except (OSError, ValueError, LookupError) as error:
         raise CacheFileLost(
             "A cached result is missing or damaged.", path, "Repeat the request to compute the result again."

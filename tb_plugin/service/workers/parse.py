@@ -1,12 +1,16 @@
-"""Questions that parse files and open column files."""
+"""Questions that parse files and open column files.
+
+The parent process answers ``GET profile`` from the summary and does not open the columns.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -24,20 +28,69 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.table import RawTrace, Window
 from tb_plugin.model.trace.window import Survey, choose, parse_window
 from tb_plugin.model_kinds.base import Model, Outline
-from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
+from tb_plugin.payloads import (
+    ClockInfo,
+    Figure,
+    Figures,
+    IssueInfo,
+    Notices,
+    ReadInfo,
+    StepInfo,
+    ViewInfo,
+    WindowInfo,
+)
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.file_head import HEAD_BYTES, unpack_head
-from tb_plugin.service.workers.memory_budget import window_unsupported_error
-from tb_plugin.service.workers.memory_estimate import room_bytes
+from tb_plugin.service.workers.memory_budget import room_bytes, window_unsupported_error
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
-from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.question import Progress, Report
-from tb_plugin.service.workers.user_step_pattern import with_own_steps
+from tb_plugin.service.workers.user_rules import with_own_steps
 from tb_plugin.storage.cache import put_atomically
 from tb_plugin.storage.checksum import Seal, seal_of, with_checksum, without_checksum
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.safe_open import Located
 from tb_plugin.views.overview.configuration import head_settings
+
+
+class Limits(NamedTuple):
+    """A requested window (see ``model/trace/window.py``) and the memory budget for it."""
+
+    window: str
+    peak_memory_bytes: int
+    """Memory that the whole trace would need."""
+    budget_bytes: int
+    survey_target: str
+    """File for the survey of the trace. Later windows use the same survey."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Summary of a loaded profile. It is stored next to the column file, as a checksum followed by JSON."""
+
+    steps: list[StepInfo]
+    views: list[ViewInfo]
+    read: ReadInfo
+    data_notice_count: int
+    columns: Seal
+    """Checksum of the column file."""
+    window: WindowInfo | None = None
+    trace_steps: list[str] = []
+    """Labels of all steps of the trace, if only a window is open."""
+    clock: ClockInfo | None = None
+    has_replays: bool = False
+    """Whether the trace launches CUDA graphs."""
+    key_figures: list[Figure] = []
+    """Key numbers in the list of profiles."""
+    has_captures: bool = False
+    """Whether the trace contains the captures of its CUDA graphs."""
+    absent: list[ViewInfo] = []
+    """Views that the navigation does not show, with the reason for each."""
+    ranks: list[str] = []
+    """Ranks of a merged file. Each has a column file and a summary. Empty if the file contains one rank."""
+
+
+def rank_ending(rank: str, ending: str) -> str:
+    """Returns the file suffix for one rank of a merged file, or ``ending`` if ``rank`` is empty."""
+    return f".{blake2b(rank.encode(), digest_size=6).hexdigest()}{ending}" if rank else ending
 
 
 class Open(msgspec.Struct, frozen=True):

@@ -4,6 +4,10 @@ Each worker is a new interpreter started by ``subprocess``. ``multiprocessing`` 
 would run the main script again. If a script without a ``__main__`` guard calls ``tb_plugin.open``, it would start
 itself forever. ``concurrent.futures`` is not used because it cannot stop a running task, and one dead process
 breaks the pool.
+
+Time limits prevent that one profile or one user occupies all workers. An answer has a time limit. An abandoned
+answer is stopped after a few seconds. If all workers are busy and short jobs wait, the answer that runs longest is
+stopped and repeated later. All times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -14,14 +18,14 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from tb_plugin import settings
-from tb_plugin.errors import Cancelled, TorchTraceError
+from tb_plugin.errors import Cancelled, TookTooLong, TorchTraceError, UserError
 from tb_plugin.lib.model_cache import LIMIT_BYTES
 from tb_plugin.service.workers.memory_budget import budget_bytes
-from tb_plugin.service.workers.question import Progress, Question, Ready, Report
-from tb_plugin.service.workers.request import Answer, Job
+from tb_plugin.service.workers.question import Answer, Job, Options, Progress, Question, Ready, Report
 from tb_plugin.service.workers.worker_process import Death, Process, Seat
 
 if TYPE_CHECKING:
@@ -36,95 +40,67 @@ _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
 # Cached values may take 1/4 of the memory at which a worker is replaced.
 _MEMO_DIVISOR = 4
+# Time limit of an answer in seconds; 0 = unlimited.
+ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
+DEFAULT_SECONDS = 120.0
+# Seconds after which an abandoned answer is stopped; most finish before.
+ABANDONED_ANSWER_SECONDS = 5.0
+# An answer that runs this many seconds is stopped for one that has waited as long.
+GIVE_WAY_SECONDS = 2.0
+# Seconds between checks of the time limits.
+TICK_SECONDS = 0.25
 
 
-class Workers(Protocol):
+class Workers:
     """Answers questions, in worker processes (Pool) or in the calling process (InlineWorkers)."""
 
     budget: int
     """Memory in bytes for all concurrent parses. A larger profile is opened as a window."""
 
-    def submit(
-        self,
-        question: Question[Answer],
-        *,
-        key: str = "",
-        heavy: bool = False,
-        peak_memory_bytes: int = 0,
-        about: str = "",
-    ) -> Job[Answer]:
-        """Submits a question.
-
-        ``key`` identifies the file that the question uses. ``heavy`` marks a parse. ``peak_memory_bytes`` is the
-        estimated peak memory of the parse. ``about`` is the path of the trace, for messages.
-        """
-        ...
+    def submit(self, question: Question[Answer], **options: Unpack[Options]) -> Job[Answer]:
+        raise NotImplementedError
 
     def cancel(self, job: Job[Answer]) -> None:
         """Stops a job. Its future raises Cancelled, unless the job was already done."""
-        ...
 
     def leave(self, job: Job[Answer]) -> None:
         """Marks a job as abandoned. The job is stopped unless it finishes soon."""
-        ...
 
     def wanted(self, job: Job[Answer]) -> bool:
         """Marks an abandoned job as needed again. Returns False if the job was already stopped."""
-        ...
+        return True
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Kills all worker processes. Unfinished jobs raise Cancelled."""
 
 
-class InlineWorkers:
+class InlineWorkers(Workers):
     """Answers every question immediately in the calling thread. Used in short-lived processes."""
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
-        self.budget = budget or budget_bytes()
-        from tb_plugin.service.workers.model_cache import (
-            OpenModels,  # imported here, because a pool starts before these heavy imports
-        )
+        # Imported here, because a pool starts before these heavy imports.
+        from tb_plugin.service.workers.model_cache import OpenModels
 
+        self.budget = budget or budget_bytes()
         self._report = report
         self._models: OpenModels = OpenModels()
 
-    def submit(
-        self,
-        question: Question[Answer],
-        *,
-        key: str = "",
-        heavy: bool = False,
-        peak_memory_bytes: int = 0,
-        about: str = "",
-    ) -> Job[Answer]:
-        """Answers the question before returning. The returned job is done."""
-        job = Job(question, key, heavy)
+    def submit(self, question: Question[Answer], **options: Unpack[Options]) -> Job[Answer]:
+        job = Job(question, **options)
         try:
-            report = self._report if heavy else lambda progress: None
+            report = self._report if job.heavy else lambda progress: None
             job.future.set_result(question.answer(self._models, report))
         except Exception as error:  # raised by the future
             job.future.set_exception(error)
         return job
 
-    def cancel(self, job: Job[Answer]) -> None:
-        """Does nothing, because every job is already done."""
 
-    def leave(self, job: Job[Answer]) -> None:
-        """Does nothing, because every job is already done."""
-
-    def wanted(self, job: Job[Answer]) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Does nothing, because there is no worker process."""
-
-
-class Pool:
+class Pool(Workers):
     """At most ``size`` worker processes, started when needed. At most ``heavy`` of them parse at the same time.
 
     Concurrent parses use at most ``budget`` bytes together. A parse that needs more runs alone. A job is given
     preferably to the idle worker that last used the same key, because that worker has the data in memory.
-    ``limit_seconds`` is the time limit of an answer (None = unlimited). ``timeouts.py`` describes when jobs are
-    stopped.
+    ``limit_seconds`` is the time limit of an answer (None = unlimited).
     """
 
     def __init__(
@@ -142,7 +118,7 @@ class Pool:
         self._retire_bytes = min(_RETIRE_BYTES, self.budget // self.size)
         self._changed = threading.Condition()
         self._pending: list[Job[Any]] = []
-        self._seats: list[_Seat] = []
+        self._seats: list[Seat] = []
         self._limit_seconds = limit_seconds
         self._watching = False
         self._warmed = False
@@ -156,23 +132,15 @@ class Pool:
         if not warmed:
             self.submit(Ready())
 
-    def submit(
-        self,
-        question: Question[Answer],
-        *,
-        key: str = "",
-        heavy: bool = False,
-        peak_memory_bytes: int = 0,
-        about: str = "",
-    ) -> Job[Answer]:
-        job = Job(question, key, heavy, peak_memory_bytes, about)
+    def submit(self, question: Question[Answer], **options: Unpack[Options]) -> Job[Answer]:
+        job = Job(question, **options)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
             self._pending.append(job)
             # Checked only until all workers exist, when the queue is still short.
             if len(self._seats) < self.size and self._lacks_a_seat():
-                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
+                self._seats.append(Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()
@@ -219,25 +187,22 @@ class Pool:
         return False
 
     def _watch(self) -> None:
-        from tb_plugin.service.workers import timeouts
-
         while True:
             ended: list[tuple[Job[Any], TorchTraceError]] = []
             with self._changed:
                 running = [seat.job for seat in self._seats if seat.job is not None]
-                self._changed.wait(timeouts.TICK_SECONDS if running or self._pending else None)
+                self._changed.wait(TICK_SECONDS if running or self._pending else None)
                 if self._closed:
                     return
                 now = time.monotonic()
                 running = [seat.job for seat in self._seats if seat.job is not None]
                 for job in [*self._pending, *running]:
-                    why: TorchTraceError | None = timeouts.timeout_error(
-                        job, now, self._limit_seconds
-                    ) or timeouts.abandoned_error(job, now)
+                    why: TorchTraceError | None = timeout_error(job, now, self._limit_seconds)
+                    why = why or _abandoned_error(job, now)
                     if why is not None and job.stopped is None and self._stop(job, why):
                         ended.append((job, why))
                 if self.heavy < self.size <= len(running):
-                    slow = timeouts.giving_way(self._pending, running, now)
+                    slow = giving_way(self._pending, running, now)
                     if slow is not None and slow.process is not None:
                         slow.long = slow.gives_way = True
                         slow.process.kill()
@@ -245,7 +210,6 @@ class Pool:
                 job.future.set_exception(why)
 
     def close(self) -> None:
-        """Kills all workers. Unfinished jobs raise Cancelled."""
         with self._changed:
             self._closed = True
             waiting, self._pending = self._pending, []
@@ -257,7 +221,7 @@ class Pool:
         for job in waiting:
             job.future.set_exception(Cancelled(job.name))
 
-    def _work(self, seat: _Seat) -> None:
+    def _work(self, seat: Seat) -> None:
         while (job := self._take(seat)) is not None:
             try:
                 result, error = self._attempt(seat, job), None
@@ -276,7 +240,7 @@ class Pool:
             elif not isinstance(error, _GaveWay):
                 job.future.set_exception(error)
 
-    def _take(self, seat: _Seat) -> Job[Any] | None:
+    def _take(self, seat: Seat) -> Job[Any] | None:
         with self._changed:
             while not self._closed:
                 job = self._next(seat)
@@ -289,7 +253,7 @@ class Pool:
                 self._changed.wait()
             return None
 
-    def _next(self, seat: _Seat) -> Job[Any] | None:
+    def _next(self, seat: Seat) -> Job[Any] | None:
         running = [other.job for other in self._seats if other.job is not None]
         slow = [job for job in running if not job.is_short]
         left = self.budget - sum(job.peak_memory_bytes for job in running if job.heavy)
@@ -302,10 +266,10 @@ class Pool:
         for job in allowed:
             if job.key in seat.warm:
                 return job
-        others = [other for other in self._seats if other is not seat and other.idle]
+        others = [other for other in self._seats if other is not seat and other.job is None]
         return next((job for job in allowed if not any(job.key in other.warm for other in others)), None)
 
-    def _attempt(self, seat: _Seat, job: Job[Answer]) -> Answer:
+    def _attempt(self, seat: Seat, job: Job[Answer]) -> Answer:
         """Runs a job, and runs it again if its worker dies. Raises the error of the job, or WorkerDied."""
         deaths: list[Death] = []
         while len(deaths) < 2:
@@ -313,10 +277,10 @@ class Pool:
                 with self._changed:
                     if job.stopped is not None:
                         raise job.stopped
-                    job.process = seat.start()
+                    job.process = process = seat.start()
                     # The time to start a process is not charged to the question.
-                    job.running_since = time.monotonic() if job.process.started else None
-                return self._run(seat, job.process, job)
+                    job.running_since = time.monotonic() if process.started else None
+                return self._run(seat, process, job)
             except (EOFError, OSError, ValueError) as error:
                 deaths.append(seat.bury(error))
                 job.restart()
@@ -328,15 +292,13 @@ class Pool:
                 log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.label)
         raise deaths[-1].error(job.label)
 
-    def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
+    def _run(self, seat: Seat, process: Process, job: Job[Answer]) -> Answer:
         """Sends a job to a process and waits for the result. Raises EOFError or OSError if the process dies."""
-        from tb_plugin.service.workers import worker_main
+        from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged, receive, send
 
-        worker_main.send(process.questions, job.question)
-        from tb_plugin.service.workers.worker_main import Bug, Done, Failed, Logged
-
+        send(process.questions, job.question)
         while True:
-            message = worker_main.receive(process.answers)
+            message = receive(process.answers)
             if not process.started:
                 process.started, job.running_since = True, time.monotonic()
             match message:
@@ -355,29 +317,58 @@ class Pool:
                     raise WorkerBug(text.strip().rpartition("\n")[2])
 
 
-class _Seat(Seat):
-    """A slot for one worker process and its current job."""
-
-    def __init__(self, memo_bytes: int) -> None:
-        super().__init__(memo_bytes)
-        self.job: Job[Any] | None = None
-
-    @property
-    def idle(self) -> bool:
-        return self.job is None
-
-    @property
-    def is_free(self) -> bool:
-        """Returns whether the process is idle, or is only loading its libraries."""
-        return self.job is None or isinstance(self.job.question, Ready)
-
-
 class _GaveWay(Exception):
     """Raised if a long job was stopped so that short jobs can run. The long job returns to the queue."""
 
 
 class WorkerBug(TorchTraceError):
     """Raised if a job failed with an unexpected error. The log contains the traceback."""
+
+
+def answer_seconds() -> float | None:
+    """Returns the time limit of an answer; None = unlimited."""
+    text = os.environ.get(ANSWER_VARIABLE, "").strip()
+    try:
+        seconds = float(text) if text else DEFAULT_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        log.warning("%s=%s is not a number of seconds; the default is used.", ANSWER_VARIABLE, text)
+        seconds = DEFAULT_SECONDS
+    return seconds or None
+
+
+def timeout_error(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
+    """Returns the error of a job that exceeds its time limit, else None. Parses have no time limit."""
+    if limit_seconds is None or job.heavy:
+        return None
+    if job.running_since is None:
+        if job.process is None and now - job.queued_at > limit_seconds:
+            what = f"All workers were busy for {limit_seconds:g} s."
+            return TookTooLong(what, job.label, "Try again later, or allow more workers with TORCH_TRACE_WORKERS.")
+        return None
+    if now - job.running_since > limit_seconds:
+        what = f"The computation took longer than {limit_seconds:g} s and was stopped."
+        return TookTooLong(what, job.label, f"Choose fewer steps, or allow more time with {ANSWER_VARIABLE}.")
+    return None
+
+
+def _abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
+    since = job.unwanted_since
+    if since is None or now - since <= ABANDONED_ANSWER_SECONDS:
+        return None
+    return Cancelled(f"The request for {job.name} of {job.label} was cancelled.")
+
+
+def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:
+    """Returns the running job that must be stopped so that short jobs can run, or None if no job waits too long.
+
+    Call this function only if no worker is free. Parses never occupy all workers.
+    """
+    if not any(job.is_short and now - job.queued_at > GIVE_WAY_SECONDS for job in waiting):
+        return None
+    slow = [job for job in running if job.is_short and now - (job.running_since or now) > GIVE_WAY_SECONDS]
+    return min(slow, key=lambda job: job.running_since or now, default=None)
 
 
 def default_size() -> int:

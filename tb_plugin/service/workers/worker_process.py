@@ -1,36 +1,53 @@
-"""One worker process: start, jobs and exit code."""
+"""One worker process: its interpreter, its jobs and its exit code.
+
+Log directories are untrusted. A worker must never import a ``json.py`` from a log directory or from the current
+directory. Its import path therefore contains first the standard library, then only the folders of this package and
+its dependencies.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import sysconfig
 import threading
 from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import IO
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
 
-from tb_plugin.errors import WorkerDied
+from tb_plugin.errors import UserError, WorkerDied
+from tb_plugin.extensions import configured_names
+from tb_plugin.service.workers.question import Job, Ready
 
 _WARM_KEYS = 8
 _LAST_BYTES = 4096
 # Exit codes of a process killed for its memory, or after a failed allocation.
 _MEMORY_CODES = (137, -signal.SIGKILL)
+# Packages that a worker imports besides the standard library.
+PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.workers.worker_main import main; "
+    "main(int(sys.argv[1]))"
+)
+# Workers run in parallel, so each library uses one thread per worker.
+_SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Process:
     """A worker process. The parent prints the stderr of the worker to its own stderr."""
 
     def __init__(self, memo_bytes: int) -> None:
-        import subprocess
-
-        from tb_plugin.service.workers import interpreter
-
         self._popen = subprocess.Popen(
-            interpreter.command(memo_bytes),
+            _command(memo_bytes),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=interpreter.environment(),
+            env=_environment(),
         )
         self.pid = self._popen.pid
         self.started = False
@@ -41,18 +58,15 @@ class Process:
 
     @property
     def questions(self) -> IO[bytes]:
-        """Returns the pipe to stdin of the process."""
         assert self._popen.stdin is not None  # guaranteed by Popen
         return self._popen.stdin
 
     @property
     def answers(self) -> IO[bytes]:
-        """Returns the pipe from stdout of the process."""
         assert self._popen.stdout is not None  # guaranteed by Popen
         return self._popen.stdout
 
     def poll(self) -> int | None:
-        """Returns the exit code, or None while the process runs."""
         return self._popen.poll()
 
     def kill(self) -> None:
@@ -67,8 +81,6 @@ class Process:
             with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
                     stream.close()
-        import subprocess
-
         try:
             code = self._popen.wait(5)
         except subprocess.TimeoutExpired:
@@ -126,15 +138,20 @@ class Death:
 
 
 class Seat:
-    """A slot for one worker process. ``warm`` contains the keys that the process used last."""
+    """A slot for one worker process and its current job. ``warm`` contains the keys that the process used last."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._memo_bytes = memo_bytes
         self.warm: OrderedDict[str, None] = OrderedDict()
         self.process: Process | None = None
+        self.job: Job[Any] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Returns whether the process is idle, or is only loading its libraries."""
+        return self.job is None or isinstance(self.job.question, Ready)
 
     def used(self, key: str) -> None:
-        """Stores that the process has the data of a key in memory."""
         if self.process is None:  # replaced after a large job
             return
         self.warm[key] = None
@@ -171,3 +188,73 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # real-time signals have no names
         return str(number)
+
+
+def _command(memo_bytes: int) -> list[str]:
+    """Returns the command line of a worker process.
+
+    ``memo_bytes`` limits the cache of the worker. The flag ``-P`` removes the current directory from the import
+    path.
+    """
+    return [sys.executable, "-P", "-c", _START, str(memo_bytes), *import_path()]
+
+
+def _environment() -> dict[str, str]:
+    """Returns the environment of a worker process. Variables that extend the import path are removed."""
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **_SINGLE}
+
+
+def import_path() -> list[str]:
+    """Returns absolute folders: the standard library, then the folders of ``PACKAGES`` in the order of
+    ``sys.path``.
+
+    The current directory and the folder of the running script come last. They are included only if they contain
+    this package or a configured extension (``registry``).
+    """
+    standard, suspect = _standard(), _suspect()
+    trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
+    needed = {folder for name in PACKAGES if (folder := _folder(name, trusted))}
+    home = str(Path(__file__).absolute().parents[3])
+    ordered = [entry for entry in trusted if entry in needed]
+    return list(dict.fromkeys([*standard, *ordered, *sorted(needed), home, *_extensions()]))
+
+
+def _extensions() -> list[str]:
+    if not (names := configured_names()):
+        return []
+    from tb_plugin import registry
+
+    with suppress(UserError):  # a request that needs this extension reports the import error
+        registry.readers()
+    packages = [sys.modules.get(name.partition(".")[0]) for name in names]
+    return [str(Path(place).absolute().parent) for package in packages if (place := _place(package))]
+
+
+def _place(module: ModuleType | None) -> str:
+    return next(iter(getattr(module, "__path__", [])), getattr(module, "__file__", None) or "")
+
+
+def _standard() -> list[str]:
+    known = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sysconfig.get_config_var("DESTSHARED")}
+    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    found = [
+        entry for entry in sys.path if entry in known or (Path(entry).name == zipped and Path(entry).is_absolute())
+    ]
+    return found or sorted(filter(None, known))
+
+
+def _suspect() -> set[str]:
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return {_real(""), *([_real(str(Path(script).parent))] if script else [])}
+
+
+def _real(entry: str) -> str:
+    return os.path.realpath(entry)
+
+
+def _folder(package: str, path: list[str]) -> str:
+    spec = PathFinder.find_spec(package, path)
+    if spec is None or spec.origin is None:
+        return ""
+    origin = Path(spec.origin)
+    return str(origin.parent.parent if origin.name.startswith("__init__.") else origin.parent)

@@ -1,7 +1,4 @@
-"""De-duplication of identical requests.
-
-A request that no client waits for is cancelled.
-"""
+"""De-duplication of identical requests. A request that no client waits for is cancelled."""
 
 from __future__ import annotations
 
@@ -11,12 +8,11 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from tb_plugin.errors import Cancelled
 from tb_plugin.service.workers.pool import Workers
-from tb_plugin.service.workers.question import Question
-from tb_plugin.service.workers.request import Answer, Job
+from tb_plugin.service.workers.question import Answer, Job, Options, Question
 
 # Seconds between checks that the client is still connected.
 LOOK_SECONDS = 0.25
@@ -49,14 +45,12 @@ class Desk:
         self._lock = threading.RLock()  # leaving a queued job ends it immediately
         self._flights: dict[Question[Any], _Flight] = {}
 
-    def ask(
-        self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0
-    ) -> Answer:
-        """Returns the answer to a question. For the parameters, see ``Workers.submit``.
+    def ask(self, question: Question[Answer], **options: Unpack[Options]) -> Answer:
+        """Returns the answer to a question.
 
         Raises the error of the answer, or Cancelled if the client disconnected.
         """
-        flight = self._join(question, key, about, heavy, peak_memory_bytes)
+        flight = self._join(question, options)
         try:
             return cast(Answer, _wait(flight.job.future))
         finally:
@@ -65,14 +59,11 @@ class Desk:
                 if not flight.waiting and not flight.job.future.done():
                     self._workers.leave(flight.job)
 
-    def _join(self, question: Question[Any], key: str, about: str, heavy: bool, peak_memory_bytes: int) -> _Flight:
+    def _join(self, question: Question[Any], options: Options) -> _Flight:
         with self._lock:
             flight = self._flights.get(question)
             if flight is None or flight.job.future.done() or not self._workers.wanted(flight.job):
-                job = self._workers.submit(
-                    question, key=key, heavy=heavy, peak_memory_bytes=peak_memory_bytes, about=about
-                )
-                flight = _Flight(job)
+                flight = _Flight(self._workers.submit(question, **options))
                 if not flight.job.future.done():
                     self._flights[question] = flight
             flight.waiting += 1
