@@ -1,6 +1,6 @@
 // The first event that the view `find` returns.
 import { getView, type Query } from '../api/client'
-import type { Range } from '../canvas/timeline/model'
+import type { Range } from '../canvas/viewport'
 import { whenReady } from '../state/data'
 import { payloadByName } from './payloadByName'
 

@@ -2,7 +2,7 @@
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { Theme } from '../surface'
-import type { Range } from '../timeline/model'
+import type { Range } from '../viewport'
 import type { BlockColors } from './colors'
 import type { Heights } from './layout'
 import { COLUMNS } from './tileStore'

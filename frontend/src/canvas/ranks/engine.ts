@@ -3,15 +3,14 @@
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { fromAxis, toAxis } from '../../lib/rankAxis'
-import { fitCanvas as sharpen, type Theme } from '../surface'
+import type { Theme } from '../surface'
 import { type ColorBy, Colors, Strip } from '../timeline/colors'
 import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
-import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from '../timeline/input'
-import { TimelineKeys } from '../timeline/keys'
-import { GUTTERS, HEAD, layoutTracks, rowTop } from '../timeline/layout'
-import type { Item, Range, Spot, TimelineModel } from '../timeline/model'
-import { type Arrow, arrowAt, type Scene, type Step, toTime } from '../timeline/scene'
-import { TimelineWindow } from '../timeline/window'
+import { HEAD, layoutTracks, rowTop } from '../timeline/layout'
+import type { Item, Spot, TimelineModel } from '../timeline/model'
+import { type Arrow, arrowAt, matchByNumber, type Scene, type Step, toTime } from '../timeline/scene'
+import { type TimelineEvents, TimelineViewport } from '../timeline/viewport'
+import type { Range } from '../viewport'
 import { COMMUNICATION } from './bars'
 import { drawRanks } from './draw'
 import { hitInHead, hitInTracks, spotsOf } from './hit'
@@ -46,12 +45,8 @@ export interface RankSpot {
 /** Interval of tile requests during a move; none are prefetched then. */
 const ASK_MS = 60
 
-export class RanksEngine extends TimelineWindow implements MovableWindow {
-  private readonly canvas: HTMLCanvasElement
+export class RanksEngine extends TimelineViewport {
   protected readonly events: RanksEvents
-  private readonly hands: TimelineInput
-  private readonly keys: TimelineKeys
-  private readonly observer: ResizeObserver
   readonly scene: RanksScene
   private readonly bars = new Strip()
   private readonly strip = new Strip()
@@ -66,11 +61,9 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
   private asking = 0
   /** The view and time of the last tile request. */
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
-  private frame = 0
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
-    super()
-    this.canvas = canvas
+    super(canvas, keysFrom)
     this.events = events
     this.sight = new VisibleSections((keys) => events.onSight(keys))
     const { arrows, marks, bookmarks } = NO_OVERLAYS
@@ -92,36 +85,20 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
       rank: '',
       event: -1,
     }
-    this.observer = new ResizeObserver(() => this.scroll(0))
-    this.observer.observe(canvas)
-    this.hands = new TimelineInput(canvas, this, events)
-    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
   }
 
-  destroy(): void {
-    this.hands.destroy()
-    this.keys.destroy()
-    this.observer.disconnect()
+  override destroy(): void {
+    super.destroy()
     this.sight.destroy()
     window.clearTimeout(this.asking)
-    cancelAnimationFrame(this.frame)
+  }
+
+  protected override onResize(): void {
+    this.scroll(0)
   }
 
   get model(): Range {
     return this.scene.model
-  }
-
-  get plotWidth(): number {
-    return Math.max(100, this.canvas.clientWidth - this.gutter)
-  }
-
-  get gutter(): number {
-    return this.scene.gutter
-  }
-
-  setGutter(width: number): void {
-    this.scene.gutter = clamp(Math.round(width), GUTTERS.narrowest, GUTTERS.widest)
-    this.redraw()
   }
 
   /** Keeps the top section in place when ranks are added, opened or closed. */
@@ -175,20 +152,9 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
       layout: layoutTracks([], [], 0, new Set(), 0),
       colors: this.colorsOf(model),
       strip: this.strip,
-      match: this.matchOf(model),
+      match: matchByNumber(this.matches, model.store.names.list),
       selected: null,
       range: null,
-    }
-  }
-
-  private matchOf(model: TimelineModel): ((name: number) => boolean) | null {
-    const { matches } = this
-    if (!matches) return null
-    const known: boolean[] = []
-    const names = model.store.names.list
-    return (name) => {
-      known[name] ??= matches(names[name])
-      return known[name]
     }
   }
 
@@ -210,7 +176,8 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
 
   setSearch(matches: ((name: string) => boolean) | null): void {
     this.matches = matches
-    for (const { scene } of this.scene.sections) if (scene) scene.match = this.matchOf(scene.model)
+    for (const { scene } of this.scene.sections)
+      if (scene) scene.match = matchByNumber(matches, scene.model.store.names.list)
     this.redraw()
   }
 
@@ -233,27 +200,10 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  setRange(range: Range | null): void {
-    this.scene.range = range
-    this.redraw()
-  }
-
   setNotes(steps: readonly Step[], bookmarks: RanksScene['bookmarks']): void {
     this.scene.steps = steps
     this.scene.bookmarks = bookmarks
     this.redraw()
-  }
-
-  setView(view: Range): void {
-    this.scene.view = view
-    this.redraw()
-  }
-
-  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
-    const { view } = this.scene
-    if (spot.end >= view.start && spot.start <= view.end) return
-    const span = view.end - view.start
-    this.move((spot.start + spot.end - span) / 2, span, how)
   }
 
   /** Scrolls to an event of a section, to the head of one that is closed. Gives whether nothing more is to be waited for. */
@@ -282,39 +232,29 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  redraw(): void {
-    if (this.frame) return
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0
-      const { scene } = this
-      scene.width = this.canvas.clientWidth
-      scene.height = this.canvas.clientHeight
-      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
-      this.look()
-      this.hands.look()
-      this.standOut()
-      const context = sharpen(this.canvas, scene.width, scene.height)
-      if (context) drawRanks(context, scene, this.bars)
-      this.want()
-    })
-  }
-
   /** Gives visible sections the window in their own time. */
-  private look(): void {
+  protected override measure(width: number, height: number): boolean {
     const { scene } = this
-    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
+    if (!super.measure(width, height)) return false
+    const [first, last] = visibleRange(scene.places, scene.scroll, height - HEAD)
     for (let at = first; at < last; at++) {
       const { section, scene: own } = scene.sections[at]
       if (!own) continue
       own.view = rankView(scene, section.placement)
-      own.level = own.model.levelFor((own.view.end - own.view.start) / this.plotWidth)
+      own.level = own.model.levelFor((own.view.end - own.view.start) / this.plot.width)
       own.scroll = scene.scroll - scene.places[at].top - SECTION
       own.gutter = scene.gutter
-      own.width = scene.width
-      own.height = scene.height
+      own.width = width
+      own.height = height
       own.theme = scene.theme
       own.cursor = null
     }
+    return true
+  }
+
+  protected draw(context: CanvasRenderingContext2D): void {
+    this.standOut()
+    drawRanks(context, this.scene, this.bars)
   }
 
   /** Highlights the hovered event with its partners, and the selected one with its arrows. */
@@ -337,7 +277,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
   }
 
   /** Requests tiles of visible sections. */
-  private want(): void {
+  protected override afterDraw(): void {
     const { scene } = this
     const room = scene.height - HEAD
     const [first, last] = visibleRange(scene.places, scene.scroll, room)
@@ -373,7 +313,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return at < 0 ? null : { at, inside: below - this.scene.places[at].top }
   }
 
-  titleAt(y: number): string | null {
+  protected titleAt(y: number): string | null {
     const found = this.at(y)
     if (!found) return null
     const { section, scene } = this.scene.sections[found.at]
@@ -383,8 +323,8 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return placed ? trackId(section.key, placed.track.id) : null
   }
 
-  hit(x: number, y: number): Item | null {
-    const found = x < this.gutter ? null : this.at(y)
+  protected itemAt(x: number, y: number): Item | null {
+    const found = x < this.scene.gutter ? null : this.at(y)
     if (!found) return null
     const { section, scene: own, overview } = this.scene.sections[found.at]
     if (!own) return null
@@ -397,12 +337,12 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
   }
 
-  arrowAt(x: number, y: number): Arrow | null {
+  protected arrowAt(x: number, y: number): Arrow | null {
     const own = this.scene.sections.find(({ section }) => section.key === this.chosen?.rank)?.scene
     return own ? arrowAt(own, x, y) : null
   }
 
-  neighbour(key: string): Item | null {
+  protected neighbour(key: string): Item | null {
     const { chosen } = this
     const shown = this.scene.sections.find(({ section }) => section.key === chosen?.rank)
     if (!chosen || !shown?.scene) return null

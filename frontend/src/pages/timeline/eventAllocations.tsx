@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, ClockInfo, Profile } from '../../api/payloads'
-import type { Range } from '../../canvas/timeline/model'
+import type { Range } from '../../canvas/viewport'
 import { allocationRange } from '../../lib/companions'
 import { addressText } from '../../lib/profiles'
 import { useCompanions } from '../../state/companions'

@@ -4,13 +4,13 @@ import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Figures, View } from '../../../api/payloads'
 import type { BlockColoring } from '../../../canvas/blocks/colors'
-import type { BlocksModel } from '../../../canvas/blocks/engine'
+import type { BlocksEngine, BlocksModel } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { counted } from '../../../lib/format'
 import { payloadByName } from '../../../parts/payloadByName'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Card, Placeholder } from '../../../widgets/basics'
-import { BlocksCanvas, type BlocksHandle } from '../../../widgets/blocksCanvas'
+import { BlocksCanvas } from '../../../widgets/blocksCanvas'
 import { ProblemPanel } from '../../../widgets/problem'
 import { BlockPanel } from './blockPanel'
 import { HistoryCurves } from './historyCurves'
@@ -71,8 +71,8 @@ export function HistoryCard(props: {
   const { detail = '' } = route
   const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
   const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
-  const handle = useRef<BlocksHandle>(null)
-  const { model, problem, busy } = useBlocks(query, axis, layer, () => handle.current?.redraw())
+  const engine = useRef<BlocksEngine>(null)
+  const { model, problem, busy } = useBlocks(query, axis, layer, () => engine.current?.redraw())
   if (!model) return problem ? <ProblemPanel problem={problem} /> : <Placeholder height={500} />
   return (
     <>
@@ -83,7 +83,7 @@ export function HistoryCard(props: {
         axis={axis}
         model={model}
         busy={busy}
-        handle={handle}
+        engine={engine}
         onBlocks={onBlocks}
         blockNote={blockNote}
       />
@@ -97,11 +97,11 @@ function Drawn(props: {
   axis: HistoryAxis
   model: BlocksModel
   busy: boolean
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
   onBlocks: (where: string) => void
   blockNote: (block: Figures) => ReactNode
 }) {
-  const { view, base, axis, model, busy, handle, onBlocks, blockNote } = props
+  const { view, base, axis, model, busy, engine, onBlocks, blockNote } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
@@ -168,7 +168,7 @@ function Drawn(props: {
               ),
             }))}
           />
-          <Moves handle={handle} isWhole={isWhole} onMoment={toMoment} />
+          <Moves engine={engine} isWhole={isWhole} onMoment={toMoment} />
         </span>
       }
     >
@@ -180,7 +180,7 @@ function Drawn(props: {
           end={end}
           marks={marks}
           hasKey={block === null && marks.moment === null}
-          handle={handle}
+          engine={engine}
         />
         <div className={css.bands} aria-busy={busy}>
           <BlocksCanvas
@@ -195,7 +195,7 @@ function Drawn(props: {
             onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
             onMoment={toMoment}
             stackOf={stackOf}
-            handle={handle}
+            engine={engine}
           />
         </div>
         <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
@@ -217,7 +217,7 @@ function Drawn(props: {
             )}
             <div className={css.keys}>
               <BlocksKey
-                handle={handle}
+                engine={engine}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
                 // Segments have their own page.
@@ -234,17 +234,17 @@ function Drawn(props: {
 
 /** Buttons for zoom and pan. */
 function Moves(props: {
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
   isWhole: boolean
   onMoment: (event: number) => void
 }) {
-  const { handle, isWhole, onMoment } = props
+  const { engine, isWhole, onMoment } = props
   const buttons: [string, string, () => void, boolean][] = [
-    ['Earlier', '‹', () => handle.current?.pan(-0.25), !isWhole],
-    ['Later', '›', () => handle.current?.pan(0.25), !isWhole],
-    ['Zoom in', '+', () => handle.current?.zoom(0.5), true],
-    ['Zoom out', '−', () => handle.current?.zoom(2), !isWhole],
-    ['Show everything', '↺', () => handle.current?.reset(), true],
+    ['Earlier', '‹', () => engine.current?.pan(-0.25), !isWhole],
+    ['Later', '›', () => engine.current?.pan(0.25), !isWhole],
+    ['Zoom in', '+', () => engine.current?.zoom(0.5), true],
+    ['Zoom out', '−', () => engine.current?.zoom(2), !isWhole],
+    ['Show everything', '↺', () => engine.current?.reset(), true],
   ]
   return (
     <span className={textCss.row}>
@@ -261,7 +261,7 @@ function Moves(props: {
           variant="default"
           className={css.wide}
           onClick={() => {
-            const event = handle.current?.pointed() ?? null
+            const event = engine.current?.pointed() ?? null
             if (event !== null) onMoment(event)
           }}
         >

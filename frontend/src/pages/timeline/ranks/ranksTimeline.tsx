@@ -3,11 +3,13 @@ import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Profile } from '../../../api/payloads'
+import type { RanksEngine } from '../../../canvas/ranks/engine'
 import { defaultOpenCount, openSections, toggleSection } from '../../../canvas/ranks/layout'
 import type { RankSection } from '../../../canvas/ranks/scene'
 import { isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
 import { Budget } from '../../../canvas/tileCache'
-import type { Range, TimelineModel } from '../../../canvas/timeline/model'
+import type { TimelineModel } from '../../../canvas/timeline/model'
+import type { Range } from '../../../canvas/viewport'
 import { joinIds, splitIds } from '../../../lib/laneOrder'
 import { type Address, readsNote, readsText, sameAddress, unreadCount } from '../../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../../lib/rankAxis'
@@ -24,7 +26,7 @@ import type { Values } from '../../../state/tensorboardHash'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { Placeholder } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
-import { RanksCanvas, type RanksHandle } from '../../../widgets/ranksCanvas'
+import { RanksCanvas } from '../../../widgets/ranksCanvas'
 import { Split } from '../../../widgets/split'
 import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
 import { useColors } from '../displayMenu'
@@ -70,7 +72,7 @@ export default function RanksTimeline(props: {
   menu: Opened
 }) {
   const { catalog, open, ranks, base } = props
-  const handle = useRef<RanksHandle>(null)
+  const engine = useRef<RanksEngine>(null)
   const [known, setKnown] = useState<ReadonlyMap<string, Rank>>(new Map())
   const [sight, setSight] = useState<readonly string[]>([])
   const [budget] = useState(() => new Budget(BYTES, REQUESTS))
@@ -86,7 +88,7 @@ export default function RanksTimeline(props: {
       return next
     })
   }, [])
-  const onTiles = useCallback(() => handle.current?.redraw(), [])
+  const onTiles = useCallback(() => engine.current?.redraw(), [])
   // The open rank first, as it sets the axis; then visible ones, a few at a time.
   const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
   const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
@@ -108,7 +110,7 @@ export default function RanksTimeline(props: {
         />
       ))}
       {model ? (
-        <Page {...props} named={named} known={known} model={model} handle={handle} sight={sight} onSight={setSight} />
+        <Page {...props} named={named} known={known} model={model} engine={engine} sight={sight} onSight={setSight} />
       ) : problem ? (
         <ProblemPanel problem={problem} />
       ) : (
@@ -129,11 +131,11 @@ function Page(props: {
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
   model: TimelineModel
-  handle: React.RefObject<RanksHandle | null>
+  engine: React.RefObject<RanksEngine | null>
   sight: readonly string[]
   onSight: (keys: readonly string[]) => void
 }) {
-  const { catalog, opened, open, ranks, base, menu, known, model, handle, sight, onSight } = props
+  const { catalog, opened, open, ranks, base, menu, known, model, engine, sight, onSight } = props
   const route = useRoute()
   const prefs = usePrefs()
   const detail = useDetail()
@@ -187,7 +189,7 @@ function Page(props: {
   const { spot, arrows } = useSelectedEvent(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
-  const { found, go } = useRankHits(query, view, onAxis, event, handle)
+  const { found, go } = useRankHits(query, view, onAxis, event, engine)
   const [isText, setText] = useState(false)
   const selected = useMemo(
     () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
@@ -208,7 +210,7 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
-  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, handle)
+  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, engine)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -222,7 +224,7 @@ function Page(props: {
         profile={profile}
         isElsewhere={at !== ''}
         onGo={(next, to) => {
-          handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+          engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
           setRoute({ event: String(next) })
         }}
         onClose={() => setRoute({ event: '', at: '' })}
@@ -232,7 +234,7 @@ function Page(props: {
     range,
     base: opens,
     search,
-    onShow: (next) => handle.current?.show(next),
+    onShow: (next) => engine.current?.show(next),
   })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
@@ -263,14 +265,14 @@ function Page(props: {
           bookmarks={bookmarks}
           open={note}
           onOpen={setNote}
-          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          onGo={(time) => engine.current?.reveal({ start: time, end: time })}
           isSelected={false}
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
           all="Full range"
-          zoom={(factor) => handle.current?.zoom(factor)}
-          reset={() => handle.current?.reset()}
+          zoom={(factor) => engine.current?.zoom(factor)}
+          reset={() => engine.current?.reset()}
         />
         <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
           {isText ? 'As chart' : 'As text'}
@@ -339,7 +341,7 @@ function Page(props: {
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
               onSight={onSight}
-              handle={handle}
+              engine={engine}
             />
           )}
           <RanksFooter
@@ -371,13 +373,13 @@ function useRankHits(
   view: Range,
   placed: Placement,
   event: number | null,
-  handle: React.RefObject<RanksHandle | null>,
+  engine: React.RefObject<RanksEngine | null>,
 ) {
   const own = useMemo(() => ownRange(placed, view), [placed, view])
   const within = useMemo<Query>(() => ({ ...query, start_ns: own.start, end_ns: own.end }), [query, own])
   const reveal = useCallback(
-    ({ start, end }: Range) => handle.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
-    [placed, handle],
+    ({ start, end }: Range) => engine.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
+    [placed, engine],
   )
   return useHits(query, within, own, event, reveal)
 }
@@ -391,7 +393,7 @@ function usePartner(
   chosen: Query,
   placements: ReadonlyMap<string, Placement>,
   known: ReadonlyMap<string, Rank>,
-  handle: React.RefObject<RanksHandle | null>,
+  engine: React.RefObject<RanksEngine | null>,
 ): (partner: PeerCall) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
   // Its place on the axis is known once its trace is loaded.
@@ -401,9 +403,9 @@ function usePartner(
     // Do not interrupt a user who moved elsewhere.
     if (awaited.key !== at) setAwaited(null)
     if (!placed) return
-    handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
+    engine.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
     setAwaited(null)
-  }, [awaited, at, placed, handle])
+  }, [awaited, at, placed, engine])
   return ({ worker, event, start, end }) => {
     const address = { run: String(chosen.run), worker, span: String(chosen.span) }
     const key = sameAddress(address, open) ? '' : rankKey(open, address)
