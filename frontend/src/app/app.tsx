@@ -1,6 +1,6 @@
 // The page frame: profile, state and the open view.
 import { Alert, Button, MantineProvider } from '@mantine/core'
-import { useEffect, useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { counted } from '../lib/format'
@@ -20,7 +20,8 @@ import {
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
-import { pageOfView } from '../pages'
+import { Overview } from '../pages/overview/overview'
+import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/urlState'
 import { Placeholder } from '../widgets/basics'
@@ -40,6 +41,12 @@ import { TopBar } from './topbar'
 import basicsCss from '../widgets/basics.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './app.module.css'
+
+/** All pages but Overview, which is usually the first. */
+const loadPages = () => import('../pages')
+const OtherPage = lazy(loadPages)
+/** The other pages are loaded so long after the profile is ready. */
+const PRELOAD_MS = 3000
 
 export function App() {
   const scheme = useScheme()
@@ -82,9 +89,16 @@ function Frame() {
     return () => window.removeEventListener('message', onMessage)
   }, [refresh])
   const view = openedView(profile, route.view)
+  const isReady = profile?.state === 'ready'
   useEffect(() => {
     if (profile) setDefaultView(profile.default_view)
   }, [profile])
+  useEffect(() => {
+    if (view !== 'overview') loadPages().catch(() => {})
+    if (!isReady) return
+    const timer = window.setTimeout(() => loadPages().catch(() => {}), PRELOAD_MS)
+    return () => window.clearTimeout(timer)
+  }, [view, isReady])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
@@ -165,7 +179,7 @@ function Frame() {
           </Boundary>
         </div>
       </main>
-      {profile?.state === 'ready' && (
+      {profile && isReady && (
         <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
@@ -219,10 +233,14 @@ function Body(props: {
   ) : undefined
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
-  const View = pageOfView(view)
+  const View = view === 'overview' ? Overview : OtherPage
+  const page = (
+    <Suspense fallback={<Waiting />}>
+      <View id={view} catalog={catalog} profile={profile} base={base} />
+    </Suspense>
+  )
   if (profile.state === 'failed') {
-    if (isAnsweredByOthers(view, catalog, profile))
-      return <View id={view} catalog={catalog} profile={profile} base={base} />
+    if (isAnsweredByOthers(view, catalog, profile)) return page
     return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
   }
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
@@ -247,7 +265,13 @@ function Body(props: {
       </div>
     )
   }
-  return <View id={view} catalog={catalog} profile={profile} base={base} />
+  return page
+}
+
+/** While the code of a page is loading. */
+function Waiting() {
+  useActivity(true)
+  return <Placeholder height="calc(100vh - 90px)" />
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {

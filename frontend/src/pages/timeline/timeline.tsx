@@ -1,6 +1,6 @@
 // Timeline: every event, at the resolution of the screen.
 import { Button } from '@mantine/core'
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Problem, Profile } from '../../api/payloads'
 import type { TimelineEngine } from '../../canvas/timeline/engine'
@@ -16,7 +16,6 @@ import { matcher } from '../../lib/search'
 import type { PageProps } from '../../parts/page'
 import { SearchBox } from '../../parts/tableSection'
 import { rangeOf, useWindow } from '../../parts/useWindow'
-import { useActivity } from '../../state/activity'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { useRunRead } from '../../state/readRuns'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
@@ -35,6 +34,7 @@ import { OpenInPerfetto } from './openInPerfetto'
 import { useOverlays } from './overlays'
 import { panelsOf } from './rangePanel'
 import { type Opened, RanksMenu } from './ranks/ranksMenu'
+import { RanksTimeline } from './ranks/ranksTimeline'
 import { TracksMenu, useTracks } from './tracksMenu'
 import { useKernelClasses } from './useKernelClasses'
 import { firstView, useTimeline } from './useTimeline'
@@ -46,8 +46,6 @@ import css from './timeline.module.css'
 
 /** Maximum entries of the colour legend. */
 const KEY = 13
-/** Loaded only for several ranks. */
-const RanksTimeline = lazy(() => import('./ranks/ranksTimeline'))
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
 /** Handles TensorBoard's keys too: it has the focus until the first click. */
@@ -64,24 +62,16 @@ export function TimelinePage(props: PageProps) {
   const menu = useMemo(() => ({ opened, onOpened }), [opened])
   if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
   return (
-    <Suspense fallback={<Waiting />}>
-      <RanksTimeline
-        key={JSON.stringify([open, base.window])}
-        catalog={catalog}
-        opened={profile}
-        open={open}
-        ranks={ranks}
-        base={base}
-        menu={menu}
-      />
-    </Suspense>
+    <RanksTimeline
+      key={JSON.stringify([open, base.window])}
+      catalog={catalog}
+      opened={profile}
+      open={open}
+      ranks={ranks}
+      base={base}
+      menu={menu}
+    />
   )
-}
-
-/** While the code for several ranks is on its way. */
-function Waiting() {
-  useActivity(true)
-  return <Placeholder height="calc(100vh - 90px)" />
 }
 
 function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { menu: Opened }) {

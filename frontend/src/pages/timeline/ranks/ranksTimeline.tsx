@@ -63,7 +63,7 @@ const KEYS_FROM = [...new Set([window, hostWindow])]
 const NONE: ReadonlySet<string> = new Set()
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
-export default function RanksTimeline(props: {
+export function RanksTimeline(props: {
   catalog: Catalog
   opened: Profile
   open: Address
