@@ -1,14 +1,14 @@
 // Flame graph: roots at the top, width by one value.
 import { boxColors, drawBox, FONT, type Theme } from './surface'
 
-export interface FlameNode {
+interface FlameNode {
   label: string
   parent: number
   value: number
   category: string
 }
 
-export interface FlameModel {
+interface FlameModel {
   nodes: readonly FlameNode[]
   depth: Int32Array
   /** Left edge and width in units of the value. */
@@ -73,7 +73,7 @@ export function flameModel(nodes: readonly FlameNode[]): FlameModel {
   return { nodes, depth, left, width, total, last, height, levels, children, roots }
 }
 
-export interface FlameScene {
+interface FlameScene {
   model: FlameModel
   /** Which nodes a search found; the others fade. null = nothing is searched. */
   found: readonly boolean[] | null

@@ -4,7 +4,7 @@ import type { Range } from '../canvas/viewport'
 import { whenReady } from '../state/data'
 import { payloadByName } from './payloadByName'
 
-export interface EventHit extends Range {
+interface EventHit extends Range {
   event: number
 }
 

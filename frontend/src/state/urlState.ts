@@ -34,7 +34,6 @@ function findHost(): Window {
 }
 
 const host = findHost()
-export const insideTensorBoard = host !== window
 
 let current: Values = readHash(host.location.hash)
 const listeners = new Set<() => void>()

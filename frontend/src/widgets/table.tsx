@@ -5,8 +5,10 @@ import {
   type CSSProperties,
   type KeyboardEvent,
   type ReactNode,
+  type RefObject,
   type UIEvent,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -21,7 +23,6 @@ import { Placeholder } from './basics'
 import { ProblemPanel } from './problem'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
-import { useOffset } from './useOffset'
 import { useWidth } from './useSize'
 import css from './table.module.css'
 import textCss from './text.module.css'
@@ -30,7 +31,7 @@ const ROW = 32
 /** Pixels of a column, however it is dragged. */
 const [NARROWEST, WIDEST] = [60, 1600]
 
-export interface DataTableProps {
+interface DataTableProps {
   pages: Pages
   query: TableQuery
   onSort: (key: string, desc: boolean) => void
@@ -308,4 +309,24 @@ function Grid(props: DataTableProps & { table: Table }) {
 function orderedColumns(data: Table): Column[] {
   const name = data.columns.filter((column) => column.metric.key === data.name_column)
   return [...name, ...data.columns.filter((column) => column.metric.key !== data.name_column)]
+}
+
+/** Pixels from the scroller's start to the element. */
+function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HTMLElement | null): number {
+  const [offset, setOffset] = useState(0)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an element stays in what scrolls it
+  useLayoutEffect(() => {
+    const node = ref.current
+    const around = scroller()
+    if (!node || !around) return
+    const measure = () =>
+      setOffset(Math.round(node.getBoundingClientRect().top - around.getBoundingClientRect().top + around.scrollTop))
+    const observer = new ResizeObserver(measure)
+    // Any change above resizes a sibling or an ancestor.
+    for (let at: HTMLElement | null = node; at && at !== around; at = at.parentElement)
+      for (const child of at.parentElement?.children ?? []) observer.observe(child)
+    measure()
+    return () => observer.disconnect()
+  }, [])
+  return offset
 }

@@ -18,7 +18,7 @@ const ROW = 28
 const DEEPEST = 14
 
 /** Visible nodes in the order of `sequence` (parents first; default: tree order). */
-export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
+function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
   const shown: boolean[] = []
   const see = (i: number) => {
     const parent = tree.parent[i]
@@ -28,7 +28,7 @@ export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: r
   return (sequence ?? tree.parent.map((_, i) => i)).filter(see)
 }
 
-export function depths(tree: Tree): number[] {
+function depths(tree: Tree): number[] {
   const out: number[] = []
   tree.parent.forEach((parent, i) => {
     out[i] = parent < 0 ? 0 : out[parent] + 1
@@ -36,7 +36,7 @@ export function depths(tree: Tree): number[] {
   return out
 }
 
-export function hasChildren(tree: Tree): boolean[] {
+function hasChildren(tree: Tree): boolean[] {
   const out = tree.parent.map(() => false)
   for (const parent of tree.parent) if (parent >= 0) out[parent] = true
   return out

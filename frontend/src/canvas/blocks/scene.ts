@@ -19,12 +19,12 @@ export type HistoryAxis = 'events' | 'time'
 /** Blocks, blocks with private pools apart, or segments. */
 export type HistoryLayer = '' | 'pools' | 'segments'
 
-export interface Mark {
+interface Mark {
   at: number
   label: string
 }
 
-export interface Span {
+interface Span {
   label: string
   start: number
   end: number

@@ -8,7 +8,7 @@ import { type ColorBy, Colors, Strip } from '../timeline/colors'
 import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
 import { HEAD, layoutTracks, rowTop } from '../timeline/layout'
 import type { Item, Spot, TimelineModel } from '../timeline/model'
-import { type Arrow, arrowAt, matchByNumber, type Scene, type Step, toTime } from '../timeline/scene'
+import { type Arrow, arrowAt, matchByNumber, type Scene, type Step, toTime, visibleTracks } from '../timeline/scene'
 import { type TimelineEvents, TimelineViewport } from '../timeline/viewport'
 import type { Range } from '../viewport'
 import { COMMUNICATION } from './bars'
@@ -19,14 +19,13 @@ import { activeCollective, collectiveLinks } from './links'
 import {
   type Collective,
   collectivesByCall,
+  isEqualList,
   type RankSection,
   type RanksScene,
   rankView,
   type VisibleSection,
 } from './scene'
-import { restTiles, wantTiles } from './tiles'
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
-import { VisibleSections } from './visibleSections'
 
 export interface RanksEvents extends TimelineEvents {
   /** Keys of visible and nearly visible sections. */
@@ -349,5 +348,95 @@ export class RanksEngine extends TimelineViewport {
     const { level, view, model } = shown.scene
     const item = model.neighbour(level, view, chosen.spot, key)
     return item && { ...item, start: toAxis(shown.section.placement, item.start), rank: chosen.rank }
+  }
+}
+
+/** Prefetched tiles: limit per section and in total. */
+const AHEAD = 24
+const AHEAD_ALL = 96
+
+/** `still`: number of visible sections at rest; 0 while moving, which disables prefetching. */
+export function wantTiles(shown: VisibleSection, still: number): void {
+  const { scene, overview, isOpen } = shown
+  if (!scene) return
+  const { model, level, view } = scene
+  const asked = [
+    view.start,
+    view.end,
+    level,
+    model.store.version,
+    isOpen && scene.layout,
+    isOpen && scene.scroll,
+    still,
+  ]
+  if (shown.requested && isEqualList(shown.requested, asked)) {
+    model.store.stay()
+    return
+  }
+  shown.requested = asked
+  const groups = new Set(overview.map((lane) => model.lanes[lane].group))
+  if (isOpen)
+    for (const { track } of visibleTracks(scene, false))
+      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
+  const span = view.end - view.start
+  const around = { start: view.start - span / 2, end: view.end + span / 2 }
+  const coarsest = model.head.levels.length - 1
+  const ahead = [
+    ...model.tiles(coarsest, groups, view),
+    ...model.tiles(Math.min(level + 1, coarsest), groups, around),
+    ...model.tiles(level, groups, around),
+  ]
+  model.store.want([
+    ...model.tiles(level, groups, view),
+    ...ahead.slice(0, Math.min(AHEAD, still && Math.ceil(AHEAD_ALL / still))),
+  ])
+}
+
+/** Cancels requests of an invisible section; its tiles stay cached. */
+export function restTiles(shown: VisibleSection): void {
+  if (!shown.requested) return
+  shown.requested = null
+  shown.scene?.model.store.rest()
+}
+
+/** The page hears of them when the sight rests so long, and so often at least. */
+const REST_MS = 120
+const TELL_MS = 500
+
+class VisibleSections {
+  private readonly tell: (keys: readonly string[]) => void
+  private text = ''
+  private timer = 0
+  /** When the pending report was first due. */
+  private since = 0
+
+  constructor(tell: (keys: readonly string[]) => void) {
+    this.tell = tell
+  }
+
+  /** Reports the first sections at once. */
+  see(keys: readonly string[]): void {
+    const text = keys.join(' ')
+    if (text === this.text) return
+    const isFirst = this.text === ''
+    this.text = text
+    if (isFirst) {
+      this.tell(keys)
+      return
+    }
+    const now = performance.now()
+    if (this.timer === 0) this.since = now
+    window.clearTimeout(this.timer)
+    this.timer = window.setTimeout(
+      () => {
+        this.timer = 0
+        this.tell(keys)
+      },
+      Math.max(0, Math.min(REST_MS, this.since + TELL_MS - now)),
+    )
+  }
+
+  destroy(): void {
+    window.clearTimeout(this.timer)
   }
 }

@@ -95,7 +95,7 @@ export interface Scene extends HeadStage {
 }
 
 /** The time scale of a canvas. */
-export type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
+type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
 
 export const toX = (scene: Plot, time: number) =>
   scene.gutter + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - scene.gutter)

@@ -16,6 +16,7 @@ import {
   spanVersion,
 } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
+import type { Row } from '../../lib/tableRows'
 import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
@@ -24,8 +25,8 @@ import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import type { Values } from '../../state/tensorboardHash'
-import { setRoute, useRoute } from '../../state/urlState'
+import { joinList, type Values } from '../../state/tensorboardHash'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { CaptureProblem } from '../../widgets/capturePicker'
 import { Headline } from '../../widgets/figures'
@@ -37,13 +38,14 @@ import { TreeTable } from '../../widgets/tree'
 import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
-import { ComparedKernel } from './comparedKernel'
 import { ComparedRow, type Side } from './comparedRow'
 import { DeviceComparison } from './deviceComparison'
 import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
+import rowDetailCss from '../../parts/rowDetail.module.css'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
+import bothSidesCss from './comparedRow.module.css'
 import css from './diff.module.css'
 
 const CHOSEN = ['steps', 'window', 'capture'] as const
@@ -431,5 +433,30 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
         </p>
       )}
     </Card>
+  )
+}
+
+function ComparedKernel({ row, base, exp }: { row: Row; base: Side; exp: Side }) {
+  return (
+    <div className={bothSidesCss.sides}>
+      <KernelOfSide name={row.base_kernel} label="Open in baseline" side={base} />
+      <KernelOfSide name={row.exp_kernel} label="Open in experiment" side={exp} />
+    </div>
+  )
+}
+
+function KernelOfSide({ name, label, side }: { name: Row[string] | undefined; label: string; side: Side }) {
+  if (!name) return null
+  return (
+    <div className={rowDetailCss.name}>
+      <span className={textCss.mono}>{String(name)}</span>
+      <Button
+        size="compact-xs"
+        variant="default"
+        onClick={() => openViewOfProfile({ ...side }, 'kernels', { where: joinList([`name:${name}`]) })}
+      >
+        {label}
+      </Button>
+    </div>
   )
 }

@@ -1,5 +1,5 @@
 // Timeline: every event, at the resolution of the screen.
-import { Button } from '@mantine/core'
+import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Problem, Profile } from '../../api/payloads'
@@ -10,16 +10,20 @@ import type { Spot, TimelineModel } from '../../canvas/timeline/model'
 import type { Bookmark } from '../../canvas/timeline/scene'
 import type { Range } from '../../canvas/viewport'
 import { arrangeLanes } from '../../lib/laneOrder'
+import { shortenMiddle } from '../../lib/names'
 import { unreadCount } from '../../lib/profiles'
 import { selectedRanks } from '../../lib/rankSelection'
 import { matcher } from '../../lib/search'
 import type { PageProps } from '../../parts/page'
 import { SearchBox } from '../../parts/tableSection'
 import { rangeOf, useWindow } from '../../parts/useWindow'
+import { clearHits, showTable } from '../../state/links'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { useRunRead } from '../../state/readRuns'
+import { decodeHit, hitTitle } from '../../state/rowHighlight'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
 import { Placeholder, useTheme } from '../../widgets/basics'
+import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { Split } from '../../widgets/split'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
@@ -28,7 +32,6 @@ import { DisplayMenu, defaultColors, useColors } from './displayMenu'
 import { EventPanel } from './eventPanel'
 import { TimelineEventText } from './eventText'
 import { recordedKinds, TimelineFooter } from './footer'
-import { HitChip } from './hitChip'
 import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
 import { OpenInPerfetto } from './openInPerfetto'
 import { useOverlays } from './overlays'
@@ -42,6 +45,7 @@ import { ZoomButtons } from './zoomButtons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
 import css from './timeline.module.css'
 
 /** Maximum entries of the colour legend. */
@@ -313,5 +317,27 @@ function Page(props: {
         </section>
       </Split>
     </div>
+  )
+}
+
+function HitChip() {
+  const { hit, from_view: from } = useRoute()
+  const where = decodeHit(hit)
+  if (where.length === 0) return null
+  return (
+    <>
+      <span data-testid="chip" className={toolbarCss.chip} title={where.join('\n')}>
+        <span className={textCss.mute}>Highlighted:</span>{' '}
+        <span className={textCss.mono}>{shortenMiddle(hitTitle(where), 36)}</span>
+        <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
+          <CloseIcon />
+        </ActionIcon>
+      </span>
+      {from && (
+        <Button size="sm" variant="default" onClick={showTable}>
+          Show in table
+        </Button>
+      )}
+    </>
   )
 }

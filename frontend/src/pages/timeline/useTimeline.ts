@@ -11,7 +11,7 @@ import { parseSteps } from '../../lib/stepSelection'
 import { useActivity } from '../../state/activity'
 import { problemOf, useView } from '../../state/data'
 
-export interface TimelineData {
+interface TimelineData {
   model: TimelineModel | null
   problem: Problem | null
   busy: boolean

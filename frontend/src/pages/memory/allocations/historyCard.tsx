@@ -8,16 +8,22 @@ import type { BlocksEngine, BlocksModel } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { counted } from '../../../lib/format'
 import { payloadByName } from '../../../parts/payloadByName'
+import { useView } from '../../../state/data'
+import { setPrefs, usePrefs } from '../../../state/prefs'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Card, Placeholder } from '../../../widgets/basics'
 import { BlocksCanvas } from '../../../widgets/blocksCanvas'
+import { FigureList } from '../../../widgets/figures'
+import { CloseIcon } from '../../../widgets/icons'
 import { ProblemPanel } from '../../../widgets/problem'
-import { BlockPanel } from './blockPanel'
+import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { HistoryCurves } from './historyCurves'
 import { historyMarks } from './historyMarks'
 import { BlocksKey, MomentFigures } from './historySide'
 import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
+import frameCss from '../../../parts/viewFrame.module.css'
 import textCss from '../../../widgets/text.module.css'
+import blockPanelCss from './blockPanel.module.css'
 import css from './historyCard.module.css'
 
 /** Payload with the history's event count. */
@@ -269,5 +275,64 @@ function Moves(props: {
         </Button>
       </Tooltip>
     </span>
+  )
+}
+
+const STACK = 'allocation_stack'
+/** Figures above the stack. */
+const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
+
+function BlockPanel(props: {
+  base: Query
+  kind: 'block' | 'segment'
+  row: number
+  onBlocks: (where: string) => void
+  onClose: () => void
+  /** Additional facts about a block. */
+  blockNote: (block: Figures) => ReactNode
+}) {
+  const { base, kind, row, onBlocks, onClose, blockNote } = props
+  const title = kind === 'block' ? 'Block' : 'Segment'
+  const prefs = usePrefs()
+  const resource = useView('active_memory', { ...base, [kind]: row })
+  const payload = resource.data && payloadByName(resource.data, kind, 'figures')
+  const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
+  const known =
+    payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
+  return (
+    <section aria-label={title}>
+      <div className={blockPanelCss.head}>
+        <b>
+          {title} {row.toLocaleString('en-US')}
+        </b>
+        <span className={textCss.row}>
+          {kind === 'block' && (
+            <Button size="compact-xs" variant="default" onClick={() => onBlocks(`block_row:${row}`)}>
+              Show in table
+            </Button>
+          )}
+          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close ${kind}`} onClick={onClose}>
+            <CloseIcon />
+          </ActionIcon>
+        </span>
+      </div>
+      {resource.problem && <ProblemPanel problem={resource.problem} />}
+      {!payload && !resource.problem && <Placeholder height={120} />}
+      {payload && (
+        <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
+          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} exact />
+          {typeof stack === 'string' && stack !== '' ? (
+            <div className={blockPanelCss.stack}>
+              <StackFrames stack={stack} editor={prefs.editor} />
+            </div>
+          ) : (
+            <p className={textCss.none}>The snapshot has no stack for this block.</p>
+          )}
+          {kind === 'block' && blockNote(payload)}
+          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} exact />
+        </div>
+      )}
+    </section>
   )
 }

@@ -48,7 +48,7 @@ export function useHistoryWindow(axis: HistoryAxis, extent: number): TimelineWin
   return useMovableWindow(view, put)
 }
 
-export interface BlocksData {
+interface BlocksData {
   model: BlocksModel | null
   problem: Problem | null
   busy: boolean

@@ -1,12 +1,12 @@
 // Several ranks on one timeline, linked by collectives.
-import { Button, NativeSelect } from '@mantine/core'
+import { Button, Checkbox, NativeSelect, Radio } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Profile } from '../../../api/payloads'
 import type { RanksEngine } from '../../../canvas/ranks/engine'
 import { defaultOpenCount, openSections, toggleSection } from '../../../canvas/ranks/layout'
 import type { RankSection } from '../../../canvas/ranks/scene'
-import { isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
+import { type Detail, isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
 import { Budget } from '../../../canvas/tileCache'
 import type { TimelineModel } from '../../../canvas/timeline/model'
 import type { Range } from '../../../canvas/viewport'
@@ -17,6 +17,7 @@ import { rankOverview } from '../../../lib/rankOverview'
 import { inOrder, orderOf, rankKey, rankName, ranksText, tracesOfRun } from '../../../lib/rankSelection'
 import { matcher } from '../../../lib/search'
 import type { PeerCall } from '../../../parts/collectivePeers'
+import { MenuButton } from '../../../parts/menuButton'
 import { SearchBox } from '../../../parts/tableSection'
 import { rangeOf, useWindow } from '../../../parts/useWindow'
 import { readBookmarks } from '../../../state/bookmarks'
@@ -29,7 +30,7 @@ import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
 import { Split } from '../../../widgets/split'
 import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
-import { useColors } from '../displayMenu'
+import { ColorsChoice, useColors } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
 import { HIT_STEPS_WIDTH, HitSteps } from '../hitSteps'
@@ -40,7 +41,6 @@ import { firstView } from '../useTimeline'
 import { ZoomButtons } from '../zoomButtons'
 import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
-import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
 import { RanksFooter } from './ranksFooter'
 import { type Opened, RanksMenu } from './ranksMenu'
 import { useClocks, useCollectives, useLateRanks } from './useCollectives'
@@ -49,6 +49,7 @@ import frameCss from '../../../parts/viewFrame.module.css'
 import basicsCss from '../../../widgets/basics.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from '../timeline.module.css'
+import ranksMenuCss from './ranksMenu.module.css'
 
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
 const BYTES = 192e6
@@ -453,4 +454,37 @@ function usePlacing(
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
   }, [sections, named, detail, model, text, opened])
+}
+
+const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
+const useLinks = (): boolean => useRoute().links !== 'none'
+
+function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
+  const detail = useDetail()
+  const links = useLinks()
+  return (
+    <MenuButton label="Display">
+      <Checkbox
+        size="xs"
+        checked={links}
+        onChange={() => setRoute({ links: links ? 'none' : '' })}
+        label="Link collectives across ranks"
+      />
+      <Radio.Group
+        size="xs"
+        label="Tracks of an open rank"
+        value={detail}
+        onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
+      >
+        <div className={toolbarCss.menu}>
+          <Radio size="xs" value="streams" label="Device streams" />
+          <Radio size="xs" value="all" label="All" />
+        </div>
+      </Radio.Group>
+      <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
+      <p className={`${textCss.mute} ${ranksMenuCss.alone}`}>
+        Flow arrows, gaps, charts and pinned tracks are available with a single rank.
+      </p>
+    </MenuButton>
+  )
 }
