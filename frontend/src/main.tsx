@@ -1,5 +1,5 @@
 // Mounts the page.
-import '@mantine/core/styles.css'
+import './app/mantine.css'
 import './app/tokens.css'
 import './app/global.css'
 import { createRoot } from 'react-dom/client'

@@ -18,7 +18,7 @@ export class ApiError extends Error {
   }
 }
 
-export function urlOf(path: string, query: Query = {}): string {
+function urlOf(path: string, query: Query = {}): string {
   const params = new URLSearchParams()
   for (const [key, value] of Object.entries(query)) {
     if (value === null || value === undefined || value === '') continue

@@ -1,8 +1,9 @@
 // The page frame: profile, state and the open view.
-import { Alert, Button, MantineProvider } from '@mantine/core'
-import { useEffect, useMemo, useState } from 'react'
+import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
+import { Component, lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
+import { isTyping } from '../canvas/typing'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
@@ -20,26 +21,30 @@ import {
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
-import { pageOfView } from '../pages'
+import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
+import { Overview } from '../pages/overview/overview'
+import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/urlState'
+import { openProfile, openView, readRoute, setDefaultView, setRoute, useRoute } from '../state/urlState'
 import { Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
-import { Boundary } from './boundary'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
-import { Nav } from './nav'
+import { inOrder, Nav } from './nav'
 import { QualityDrawer } from './quality'
-import { useScheme } from './scheme'
 import { HelpModal } from './shortcutList'
-import { useShortcuts } from './shortcuts'
-import { theme } from './theme'
 import { TopBar } from './topbar'
 import basicsCss from '../widgets/basics.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './app.module.css'
+
+/** All pages but Overview, which is usually the first. */
+const loadPages = () => import('../pages')
+const OtherPage = lazy(loadPages)
+/** The other pages are loaded so long after the profile is ready. */
+const PRELOAD_MS = 3000
 
 export function App() {
   const scheme = useScheme()
@@ -82,9 +87,16 @@ function Frame() {
     return () => window.removeEventListener('message', onMessage)
   }, [refresh])
   const view = openedView(profile, route.view)
+  const isReady = profile?.state === 'ready'
   useEffect(() => {
     if (profile) setDefaultView(profile.default_view)
   }, [profile])
+  useEffect(() => {
+    if (view !== 'overview') loadPages().catch(() => {})
+    if (!isReady) return
+    const timer = window.setTimeout(() => loadPages().catch(() => {}), PRELOAD_MS)
+    return () => window.clearTimeout(timer)
+  }, [view, isReady])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
@@ -165,7 +177,7 @@ function Frame() {
           </Boundary>
         </div>
       </main>
-      {profile?.state === 'ready' && (
+      {profile && isReady && (
         <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
       )}
       <HelpModal open={help} onClose={() => setHelp(false)} />
@@ -219,10 +231,14 @@ function Body(props: {
   ) : undefined
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
-  const View = pageOfView(view)
+  const View = view === 'overview' ? Overview : OtherPage
+  const page = (
+    <Suspense fallback={<Waiting />}>
+      <View id={view} catalog={catalog} profile={profile} base={base} />
+    </Suspense>
+  )
   if (profile.state === 'failed') {
-    if (isAnsweredByOthers(view, catalog, profile))
-      return <View id={view} catalog={catalog} profile={profile} base={base} />
+    if (isAnsweredByOthers(view, catalog, profile)) return page
     return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
   }
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
@@ -247,7 +263,13 @@ function Body(props: {
       </div>
     )
   }
-  return <View id={view} catalog={catalog} profile={profile} base={base} />
+  return page
+}
+
+/** While the code of a page is loading. */
+function Waiting() {
+  useActivity(true)
+  return <Placeholder height="calc(100vh - 90px)" />
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
@@ -277,4 +299,108 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
       }
     />
   )
+}
+
+type Scheme = 'light' | 'dark'
+
+function hostBody(): HTMLElement | null {
+  try {
+    return window.parent === window ? null : window.parent.document.body
+  } catch {
+    return null
+  }
+}
+
+function useScheme(): Scheme {
+  const host = hostBody()
+  const media = window.matchMedia('(prefers-color-scheme: dark)')
+  const read = (): Scheme => ((host ? host.classList.contains('dark-mode') : media.matches) ? 'dark' : 'light')
+  const [scheme, setScheme] = useState<Scheme>(read)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the host never changes while the page lives
+  useEffect(() => {
+    const update = () => setScheme(read())
+    if (!host) {
+      media.addEventListener('change', update)
+      return () => media.removeEventListener('change', update)
+    }
+    const observer = new MutationObserver(update)
+    observer.observe(host, { attributes: true, attributeFilter: ['class'] })
+    return () => observer.disconnect()
+  }, [])
+  return scheme
+}
+
+const theme = createTheme({
+  primaryColor: 'trace',
+  colors: { trace: BLUES, dark: GREYS },
+  primaryShade: { light: 7, dark: 7 },
+  fontFamily: SANS,
+  fontFamilyMonospace: LIGHT.mono,
+  respectReducedMotion: true,
+  components: {
+    Tooltip: Tooltip.extend({
+      defaultProps: {
+        openDelay: 250,
+        multiline: true,
+        maw: 340,
+        transitionProps: { duration: 100 },
+        events: { hover: true, focus: true, touch: true },
+        color: 'var(--tt-tip)',
+      },
+    }),
+    Button: Button.extend({ defaultProps: { fw: 500 } }),
+    Popover: Popover.extend({ defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' } }),
+  },
+})
+
+class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
+  override state: { error: Error | null } = { error: null }
+
+  static getDerivedStateFromError(error: Error) {
+    return { error }
+  }
+
+  override render() {
+    const { error } = this.state
+    if (!error) return this.props.children
+    return (
+      <ProblemPanel
+        problem={{
+          what: 'An internal error occurred in this view.',
+          where: `${error.message}\n${error.stack?.split('\n').slice(0, 4).join('\n') ?? ''}`,
+          do: 'Choose another view or reload the page. If the error returns, report it with this text.',
+        }}
+      />
+    )
+  }
+}
+
+function stepBy(profile: Profile, by: number): void {
+  const labels = profile.steps.map((step) => step.label)
+  if (labels.length === 0) return
+  const at = labels.indexOf(readRoute().steps ?? '')
+  const next = at < 0 ? (by > 0 ? 0 : labels.length - 1) : Math.min(labels.length - 1, Math.max(0, at + by))
+  setRoute({ steps: labels[next] }, true)
+}
+
+function useShortcuts(profile: Profile | null, onHelp: () => void): void {
+  const latest = useRef({ profile, onHelp })
+  latest.current = { profile, onHelp }
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      const { profile: open, onHelp: help } = latest.current
+      if (event.key === '?') help()
+      else if (event.key === '/') document.querySelector<HTMLInputElement>('input[data-search]')?.focus()
+      else if (event.key === '[' && open) stepBy(open, -1)
+      else if (event.key === ']' && open) stepBy(open, 1)
+      else if (/^[1-9]$/.test(event.key) && open) {
+        const view = inOrder(open.views)[Number(event.key) - 1]
+        if (view?.available) openView(view.id)
+      } else return
+      event.preventDefault()
+    }
+    window.addEventListener('keydown', onKey)
+    return () => window.removeEventListener('keydown', onKey)
+  }, [])
 }

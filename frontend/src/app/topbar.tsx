@@ -1,18 +1,21 @@
 // The top bar: profile, steps, data quality, export.
-import { Button, Menu, Tooltip } from '@mantine/core'
+import { ActionIcon, Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
+import { shortenMiddle } from '../lib/names'
 import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/urlState'
 import { useCopied } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
-import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
-import { PhaseChip } from '../widgets/phaseChip'
+import { CloseIcon, DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
+import phaseChipCss from '../widgets/phaseChip.module.css'
+import pickerCss from '../widgets/picker.module.css'
+import textCss from '../widgets/text.module.css'
 import css from './topbar.module.css'
 
 export function TopBar(props: {
@@ -136,5 +139,23 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+function PhaseChip({ phase, onClear }: { phase: string; onClear: () => void }) {
+  return (
+    <div
+      className={`${pickerCss.pick} ${pickerCss.label} ${pickerCss.set} ${phaseChipCss.chip}`}
+      data-testid="phase"
+      title={`Limited to calls of phase ${phase} and the work launched there`}
+    >
+      <div>
+        <small>Phase</small>
+        <span className={textCss.mono}>{shortenMiddle(phase, 30)}</span>
+      </div>
+      <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Clear the phase ${phase}`} onClick={onClear}>
+        <CloseIcon />
+      </ActionIcon>
+    </div>
   )
 }

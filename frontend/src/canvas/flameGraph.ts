@@ -1,14 +1,14 @@
 // Flame graph: roots at the top, width by one value.
 import { boxColors, drawBox, FONT, type Theme } from './surface'
 
-export interface FlameNode {
+interface FlameNode {
   label: string
   parent: number
   value: number
   category: string
 }
 
-export interface FlameModel {
+interface FlameModel {
   nodes: readonly FlameNode[]
   depth: Int32Array
   /** Left edge and width in units of the value. */
@@ -73,7 +73,7 @@ export function flameModel(nodes: readonly FlameNode[]): FlameModel {
   return { nodes, depth, left, width, total, last, height, levels, children, roots }
 }
 
-export interface FlameScene {
+interface FlameScene {
   model: FlameModel
   /** Which nodes a search found; the others fade. null = nothing is searched. */
   found: readonly boolean[] | null
@@ -85,7 +85,7 @@ export interface FlameScene {
   theme: Theme
 }
 
-const frameOf = ({ model, zoom }: FlameScene): [number, number] =>
+const frameOf = ({ model, zoom }: Pick<FlameScene, 'model' | 'zoom'>): [number, number] =>
   zoom < 0 ? [0, model.total] : [model.left[zoom], model.width[zoom]]
 
 /** The first level shown, and whether a line for the parents is above it. */
@@ -158,7 +158,7 @@ export function drawFlameGraph(context: CanvasRenderingContext2D, scene: FlameSc
 const AROUND = 0.3
 
 /** The node at a point; on the line above a zoomed one, the one around it. */
-export function nodeAt(scene: FlameScene, x: number, y: number): number {
+export function nodeAt(scene: Pick<FlameScene, 'model' | 'zoom' | 'width'>, x: number, y: number): number {
   const { model, zoom, width } = scene
   const { first, line } = topOf(scene)
   const level = Math.floor(y / LEVEL) - line + first

@@ -26,14 +26,14 @@ export const LIVES: readonly [number, number][] = [
   [Number.POSITIVE_INFINITY, 1],
 ]
 
-export interface Rectangle {
+interface Rectangle {
   x: number
   y: number
   width: number
   height: number
 }
 
-export interface FlowFrame {
+interface FlowFrame {
   flow: MemoryFlowMap
   width: number
   height: number
@@ -152,7 +152,7 @@ export function tensorsWithLabels(axes: FlowAxes, order: readonly number[]): Set
   return found
 }
 
-export interface FlowScene extends FlowFrame {
+interface FlowScene extends FlowFrame {
   order: readonly number[]
   labels: ReadonlySet<number>
   theme: Theme

@@ -15,7 +15,7 @@ const USUAL_LINES = 22
 /** The usual segments fit into a line. */
 const SMALLEST_LINE = 2 ** 25
 
-export type Order = 'address' | 'size'
+type Order = 'address' | 'size'
 
 export interface MapChoice {
   order: Order
@@ -28,7 +28,7 @@ export interface MapChoice {
 }
 
 /** A part of a segment in one line. */
-export interface Slice {
+interface Slice {
   row: number
   /** Bytes from the first of the segment. */
   from: number
@@ -37,7 +37,7 @@ export interface Slice {
   width: number
 }
 
-export interface MapLine {
+interface MapLine {
   y: number
   height: number
   /** A title has no slices. */
@@ -47,7 +47,7 @@ export interface MapLine {
   end: number
 }
 
-export interface MapLayout {
+interface MapLayout {
   lines: MapLine[]
   slices: Slice[]
   height: number
@@ -119,7 +119,7 @@ export function layoutOf(map: MemoryMap, choice: MapChoice, width: number): MapL
 }
 
 /** The first piece of a row that reaches beyond a byte. */
-export function pieceFrom(map: MemoryMap, row: number, byte: number): number {
+function pieceFrom(map: MemoryMap, row: number, byte: number): number {
   let low = map.row_first[row]
   let high = map.row_first[row + 1]
   while (low < high) {
@@ -149,7 +149,7 @@ export function spotAt(map: MemoryMap, row: number, byte: number): Spot {
 }
 
 /** The line at a height; -1 = none. */
-export function lineAt(layout: MapLayout, y: number): number {
+function lineAt(layout: MapLayout, y: number): number {
   let low = 0
   let high = layout.lines.length
   while (low < high) {
@@ -258,7 +258,7 @@ export const lineColor =
     return rank < 0 ? 'rest' : `slice${rank}`
   }
 
-export interface MapScene {
+interface MapScene {
   map: MemoryMap
   layout: MapLayout
   colorOf: ColorOf

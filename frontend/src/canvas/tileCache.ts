@@ -15,7 +15,7 @@ export interface StoreEvents {
 }
 
 /** Asks for tiles of one level; the answer may hold only the first of them. */
-export type Fetch<Raw> = (level: number, tiles: readonly TileKey[], signal: AbortSignal) => Promise<Raw[]>
+type Fetch<Raw> = (level: number, tiles: readonly TileKey[], signal: AbortSignal) => Promise<Raw[]>
 
 const keyOf = (level: number, group: number, number: number) => `${level} ${group} ${number}`
 const textOf = (tile: TileKey) => keyOf(tile.level, tile.group, tile.number)

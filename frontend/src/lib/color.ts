@@ -105,7 +105,7 @@ export function categoryColor(category: string): string {
   return SPARE[Math.abs(hash) % SPARE.length]
 }
 
-export type Trend = keyof typeof TREND
+type Trend = keyof typeof TREND
 
 /** The meaning of a change; `value` is experiment minus baseline. */
 export const trendOf = (value: number): Trend => (value > 0 ? 'slower' : value < 0 ? 'faster' : 'same')
@@ -117,7 +117,7 @@ function channels(hex: string): [number, number, number] {
   return [(value >> 16) & 255, (value >> 8) & 255, value & 255]
 }
 
-export function luminance(hex: string): number {
+function luminance(hex: string): number {
   const [r, g, b] = channels(hex).map((channel) => {
     const part = channel / 255
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4

@@ -115,7 +115,7 @@ const grouped = (decimals: number) =>
 const GROUPED = [0, 1, 2, 3].map(grouped)
 
 /** Three significant digits, at most three decimals; whole numbers stay whole. */
-export function digits(value: number): string {
+function digits(value: number): string {
   if (!Number.isFinite(value)) return DASH
   const size = Math.abs(value)
   if (Number.isInteger(value)) return GROUPED[0].format(value)
@@ -216,9 +216,6 @@ export function formatTime(unixMs: number, zone?: string): string {
   const get = (type: string) => parts.find((part) => part.type === type)?.value ?? ''
   return `${get('year')}-${get('month')}-${get('day')} ${get('hour')}:${get('minute')}:${get('second')}`
 }
-
-/** Time of day alone. */
-export const formatClock = (unixMs: number) => formatTime(unixMs).slice(11)
 
 /** The scale if its unit matches, else undefined. */
 export const scaleOf = (scale: Scale | undefined, unit: Unit) => (scale?.unit === unit ? scale : undefined)

@@ -2,7 +2,7 @@
 import type { Catalog, Profile } from '../api/payloads'
 
 /** The URL value for no capture. */
-export const NONE = 'none'
+const NONE = 'none'
 /** The model of profiles that tell of graphs. */
 const MODEL = 'trace'
 

@@ -1,6 +1,6 @@
 // Notice templates: `{key}` is replaced by the figure of that key.
 
-export type Piece = { kind: 'text'; text: string } | { kind: 'figure'; key: string }
+type Piece = { kind: 'text'; text: string } | { kind: 'figure'; key: string }
 
 export function templatePieces(template: string): Piece[] {
   const out: Piece[] = []

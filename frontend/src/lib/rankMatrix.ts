@@ -52,7 +52,7 @@ export function missingRanks(rows: readonly string[]): { count: number; first: n
   return { count: last + 1 - ranks.length, first }
 }
 
-export interface SortChoice {
+interface SortChoice {
   value: string
   label: string
 }
@@ -102,7 +102,7 @@ export function sortRanks(heat: Heat, order: string): { ranks: number[]; bands: 
 }
 
 /** Runs of equal values. */
-export function bandsOf(values: readonly number[], title: (value: number) => string): Band[] {
+function bandsOf(values: readonly number[], title: (value: number) => string): Band[] {
   const bands: Band[] = []
   values.forEach((value, at) => {
     if (at > 0 && values[at - 1] === value) bands[bands.length - 1].to = at + 1

@@ -1,9 +1,6 @@
 // The search box's syntax: plain text or /regex/.
 
-export type Search =
-  | { kind: 'text'; text: string }
-  | { kind: 'regex'; source: string }
-  | { kind: 'bad'; reason: string }
+type Search = { kind: 'text'; text: string } | { kind: 'regex'; source: string } | { kind: 'bad'; reason: string }
 
 export function parseSearch(input: string): Search {
   const regex = /^\/(.*)\/$/.exec(input)

@@ -1,11 +1,11 @@
 // Position of a tooltip near the pointer.
 import { clamp } from './axisTicks'
 
-export interface Point {
+interface Point {
   x: number
   y: number
 }
-export interface Size {
+interface Size {
   width: number
   height: number
 }

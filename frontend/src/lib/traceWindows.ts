@@ -2,7 +2,7 @@
 import type { WindowInfo } from '../api/payloads'
 import { format } from './format'
 
-export interface WindowStart {
+interface WindowStart {
   /** The `window` of a request. */
   value: string
   label: string

@@ -1,5 +1,5 @@
 // Search hits in a tree, and their share of a value.
-export interface TreeHits {
+interface TreeHits {
   /** Positions of the matching nodes, in the order of the tree. */
   nodes: readonly number[]
   /** Sum over hits without nested hits. */

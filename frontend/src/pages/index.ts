@@ -1,5 +1,5 @@
-// The page of each view id. A new page adds an import and a line, and an icon in widgets/icons.tsx.
-import type { ComponentType } from 'react'
+// All pages but Overview, loaded as one script. A new page adds an import and a line, and an icon in widgets/icons.tsx.
+import { type ComponentType, createElement } from 'react'
 import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'
 import { SnapshotDiff } from './compare/snapshotDiff'
@@ -22,7 +22,6 @@ import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
 import { Findings } from './overview/findings'
-import { Overview } from './overview/overview'
 import { Cluster } from './ranks/cluster'
 import { Collectives, RanksCollectives } from './ranks/collectives'
 import { Distributed } from './ranks/distributed'
@@ -35,7 +34,6 @@ import { Stacks } from './stacks/stacks'
 import { TimelinePage } from './timeline/timeline'
 
 const PAGES: Record<string, ComponentType<PageProps>> = {
-  overview: Overview,
   findings: Findings,
   serving: Serving,
   timeline: TimelinePage,
@@ -70,4 +68,6 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
 }
 
 /** Ids come from the URL and may name inherited properties. */
-export const pageOfView = (id: string): ComponentType<PageProps> => (Object.hasOwn(PAGES, id) ? PAGES[id] : GenericPage)
+export default function Page(props: PageProps) {
+  return createElement(Object.hasOwn(PAGES, props.id) ? PAGES[props.id] : GenericPage, props)
+}

@@ -18,7 +18,7 @@ import css from './detailBlock.module.css'
 /** Of more workers the latest are listed; the page of all workers has them all. */
 const MOST = 10
 
-export interface Call {
+interface Call {
   worker: string
   /** Trace row, if known. */
   event?: number | null

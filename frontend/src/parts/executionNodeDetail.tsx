@@ -38,7 +38,7 @@ export function ExecutionNodeDetail(props: {
 }
 
 /** The number of a call, and its name: both files state them. */
-export interface Call {
+interface Call {
   name: string
   function_id: number
 }

@@ -1,10 +1,10 @@
 // The first event that the view `find` returns.
 import { getView, type Query } from '../api/client'
-import type { Range } from '../canvas/timeline/model'
+import type { Range } from '../canvas/viewport'
 import { whenReady } from '../state/data'
 import { payloadByName } from './payloadByName'
 
-export interface EventHit extends Range {
+interface EventHit extends Range {
   event: number
 }
 

@@ -31,7 +31,7 @@ export interface Group {
   widest?: number
 }
 
-export function queryOf(route: Values): TableQuery {
+function queryOf(route: Values): TableQuery {
   return { sort: route.sort ?? '', desc: route.desc !== '0', search: route.search ?? '', where: splitList(route.where) }
 }
 

@@ -2,6 +2,7 @@
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
+import { categoryColor } from '../lib/color'
 import { counted, format } from '../lib/format'
 import { matcher } from '../lib/search'
 import type { Row } from '../lib/tableRows'
@@ -9,12 +10,12 @@ import { type TreeOrder, treeSequence } from '../lib/treeOrder'
 import { stepHit, treeHits } from '../lib/treeSearch'
 import { showHits } from '../state/links'
 import { setRoute, useRoute } from '../state/urlState'
-import { Card } from '../widgets/basics'
-import { ColorKey } from '../widgets/colorKey'
+import { Card, Swatch } from '../widgets/basics'
 import { FlameGraph } from '../widgets/flameGraph'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { type TreeExtra, TreeTable } from '../widgets/tree'
 import { SearchBox } from './tableSection'
+import colorKeyCss from '../widgets/colorKey.module.css'
 import textCss from '../widgets/text.module.css'
 import toolbarCss from './toolbar.module.css'
 import css from './treePage.module.css'
@@ -267,5 +268,42 @@ export function TreePage(props: {
         extra={extra}
       />
     </div>
+  )
+}
+
+const MOST = 10
+
+function ColorKey(props: {
+  tree: Tree
+  value: string
+  categoryOf: (row: Row, value: string) => string
+  labelOf: (row: Row) => string
+}) {
+  const { tree, value, categoryOf, labelOf } = props
+  const entries = useMemo(() => {
+    const own = tree.rows.map((row) => Number(row[value] ?? 0))
+    const whole = [...own]
+    tree.parent.forEach((parent, i) => {
+      if (parent >= 0) own[parent] -= whole[i]
+    })
+    const found = new Map<string, { color: string; time: number }>()
+    tree.rows.forEach((row, i) => {
+      const label = labelOf(row)
+      const before = found.get(label) ?? { color: categoryColor(categoryOf(row, value)), time: 0 }
+      found.set(label, { ...before, time: before.time + own[i] })
+    })
+    return [...found].sort(([, one], [, other]) => other.time - one.time)
+  }, [tree, value, categoryOf, labelOf])
+  const left = entries.length - MOST
+  return (
+    <ul className={colorKeyCss.key} aria-label="Colours">
+      {entries.slice(0, MOST).map(([label, { color }]) => (
+        <li key={label}>
+          <Swatch color={color} />
+          {label}
+        </li>
+      ))}
+      {left > 0 && <li>and {left} more</li>}
+    </ul>
   )
 }

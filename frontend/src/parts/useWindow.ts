@@ -1,7 +1,7 @@
 // The timeline's window, kept in the URL with undo.
 import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
-import type { Move } from '../canvas/timeline/input'
-import type { Range } from '../canvas/timeline/model'
+import type { Move } from '../canvas/movableViewport'
+import type { Range } from '../canvas/viewport'
 import { setCurrent } from '../state/current'
 import { setRoute, stepBack, useRoute } from '../state/urlState'
 

@@ -1,7 +1,7 @@
 // Facts about the open view, for the Export menu.
 import { useSyncExternalStore } from 'react'
 
-export interface Current {
+interface Current {
   /** Address of the shown table as CSV, and its title. */
   csv: { url: string; title: string } | null
   /** Window of the timeline. */

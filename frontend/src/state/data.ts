@@ -31,7 +31,7 @@ export async function whenReady<T>(ask: () => Promise<Answer<T>>, givenUp: () =>
   return null
 }
 
-export interface CatalogState {
+interface CatalogState {
   catalog: Catalog | null
   /** Set while the server does not answer; the last catalog stays. */
   problem: Problem | null
@@ -70,7 +70,7 @@ export function useCatalog(): CatalogState {
   return { catalog, problem, refresh }
 }
 
-export interface ProfileState {
+interface ProfileState {
   profile: Profile | null
   problem: Problem | null
   reload: () => void

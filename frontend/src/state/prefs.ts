@@ -4,7 +4,7 @@ import { DEFAULT_EDITOR } from '../lib/frames'
 
 const KEY = 'torch_trace'
 
-export interface Prefs {
+interface Prefs {
   editor: string
   navFolded: boolean
   /** Share of the timeline that the panel below it takes. */

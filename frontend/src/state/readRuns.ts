@@ -23,7 +23,7 @@ function valueStore<T>() {
 }
 
 /** The user's answer; after 'stopped' reading does not restart by itself. */
-export type ReadRequest = 'wanted' | 'stopped'
+type ReadRequest = 'wanted' | 'stopped'
 
 const read = valueStore<true>()
 const wishes = valueStore<ReadRequest>()

@@ -1,6 +1,6 @@
 // TensorBoard's URL hash: our keys are `p.torch_trace.<key>`, others stay.
 
-export const PLUGIN = 'torch_trace'
+const PLUGIN = 'torch_trace'
 const PREFIX = `p.${PLUGIN}.`
 
 export type Values = Record<string, string>

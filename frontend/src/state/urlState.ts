@@ -8,7 +8,7 @@ const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
 const SHARED = new Set(['view', 'dismissed', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
-const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight', 'fold', 'colour']
+const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'order', 'of', 'weight', 'fold', 'colour']
 /** User content, which the Back button keeps. */
 const NOTED = ['bookmarks']
 /** In the state of each of our entries in the history: how many steps back stay in the same view of the same profile. */
@@ -34,7 +34,6 @@ function findHost(): Window {
 }
 
 const host = findHost()
-export const insideTensorBoard = host !== window
 
 let current: Values = readHash(host.location.hash)
 const listeners = new Set<() => void>()

@@ -123,7 +123,7 @@ export const LinkOrText = ({ go, children }: { go?: (() => void) | null; childre
   )
 
 /** Works without the clipboard API on insecure pages. */
-export async function copyText(text: string): Promise<boolean> {
+async function copyText(text: string): Promise<boolean> {
   try {
     if (navigator.clipboard) {
       await navigator.clipboard.writeText(text)

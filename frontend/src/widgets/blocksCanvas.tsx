@@ -1,44 +1,24 @@
 // React wrapper of the active-memory timeline.
-import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
-import { type BlockColoring, type ColorKeyEntry, envelopeColor, lineOf } from '../canvas/blocks/colors'
-import { BlocksEngine, type BlocksModel } from '../canvas/blocks/engine'
-import type { BlocksEvents } from '../canvas/blocks/input'
+import { useEffect, useRef, useState } from 'react'
+import { type BlockColoring, envelopeColor, lineOf } from '../canvas/blocks/colors'
+import { BlocksEngine, type BlocksEvents, type BlocksModel } from '../canvas/blocks/engine'
 import type { BlockSpot, HistoryLayer, HistoryMarks } from '../canvas/blocks/scene'
-import type { Move } from '../canvas/timeline/input'
-import type { Range } from '../canvas/timeline/model'
 import { format } from '../lib/format'
 import { type CodeFrame, parseStack, shortFrame } from '../lib/frames'
 import { Swatch, useTheme } from './basics'
-import { FloatingTooltip } from './floatingTooltip'
+import { FloatingTooltip, TipLines } from './floatingTooltip'
 import { useEngine, type Windowed } from './useEngine'
 import css from './blocksCanvas.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-export interface BlocksHandle {
-  zoom(factor: number): void
-  pan(fraction: number): void
-  reset(): void
-  redraw(): void
-  /** The event after which the state is that a person points at. */
-  pointed(): number | null
-  /** The event after which the state is that a place of the axis shows. */
-  eventAt(unit: number): number | null
-  legend(most: number): ColorKeyEntry[]
-}
-
-export interface BlocksProps extends Windowed {
+interface BlocksProps extends Windowed<BlocksEngine>, Omit<BlocksEvents, 'onHover'> {
   model: BlocksModel
   colors: BlockColoring
   marks: HistoryMarks
   selected: number | null
-  onView: (view: Range, move: Move) => void
-  onPick: (row: number | null) => void
-  onMoment: (event: number) => void
-  onUndo: () => void
   /** A block's or segment's frames; empty if not recorded. */
   stackOf: (row: number, signal: AbortSignal) => Promise<string>
-  handle: Ref<BlocksHandle>
 }
 
 interface Hover {
@@ -50,21 +30,20 @@ interface Hover {
 }
 
 export function BlocksCanvas(props: BlocksProps) {
-  const { model, colors, marks, selected, handle } = props
+  const { model, colors, marks, selected, engine } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
-  const engine = useRef<BlocksEngine | null>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
 
-  useEngine(engine, canvas, model, props, (on) => {
+  useEngine(canvas, model, props, (on) => {
     const events: BlocksEvents = {
       onView: (next, move) => latest.current.onView(next, move),
       onPick: (row) => latest.current.onPick(row),
       onMoment: (event) => latest.current.onMoment(event),
       onUndo: () => latest.current.onUndo(),
-      onHover: (spot, x, y) => {
+      onHover: (spot, at) => {
         const { block = null, tile } = spot ?? {}
         const color =
           tile && typeof block === 'number'
@@ -72,8 +51,7 @@ export function BlocksCanvas(props: BlocksProps) {
             : block === 'rest'
               ? theme.idle
               : envelopeColor(theme)
-        const box = on.getBoundingClientRect()
-        setHover(spot && { spot, color, x: box.left + x, y: box.top + y })
+        setHover(spot && { spot, color, ...at })
       },
     }
     const made = new BlocksEngine(on, model, theme, latest.current.view, events)
@@ -85,19 +63,6 @@ export function BlocksCanvas(props: BlocksProps) {
   useEffect(() => engine.current?.setMarks(marks), [marks, model])
   useEffect(() => engine.current?.setSelected(selected), [selected, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
-  useImperativeHandle(
-    handle,
-    () => ({
-      zoom: (factor) => engine.current?.zoom(factor),
-      pan: (fraction) => engine.current?.pan(fraction),
-      reset: () => engine.current?.reset(),
-      redraw: () => engine.current?.redraw(),
-      pointed: () => engine.current?.pointed() ?? null,
-      eventAt: (unit) => engine.current?.eventAt(unit) ?? null,
-      legend: (most) => engine.current?.legend(most) ?? [],
-    }),
-    [],
-  )
   return (
     <div data-testid="bands" className={css.bands}>
       <canvas
@@ -190,12 +155,7 @@ function HoverTip(props: Hover & { model: BlocksModel; stackOf: BlocksProps['sta
           {block === 'rest' ? 'Smaller blocks, summed' : typeof block === 'object' ? block.name : lineOf(tile, block)}
         </div>
       )}
-      {linesOf(spot, model.layer).map(([title, value]) => (
-        <div className={tipCss.row} key={title}>
-          <span className={tipCss.name}>{title}</span>
-          <span className={textCss.num}>{value}</span>
-        </div>
-      ))}
+      <TipLines lines={linesOf(spot, model.layer)} />
       {frames.length > 0 && (
         <ol className={css.stack} data-testid="tip-stack">
           {frames.slice(0, FRAMES).map((frame, i) => (

@@ -65,7 +65,7 @@ function PartName({ part, onLink }: { part: Slice; onLink: OnLink }) {
   )
 }
 
-export const describe = (payload: Breakdown) =>
+const describe = (payload: Breakdown) =>
   `${payload.title}: ${payload.parts
     .map(
       (part) =>

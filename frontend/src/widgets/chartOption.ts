@@ -9,7 +9,7 @@ import basicsCss from './basics.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-export interface ChartLook {
+interface ChartLook {
   theme: Theme
   selected: ReadonlySet<string>
   compact: boolean

@@ -1,6 +1,5 @@
 // Named numbers as headline or list.
 import type { Figure, Figures, Severity } from '../api/payloads'
-import { categoryColor } from '../lib/color'
 import { isChange, type Scale, scaleOf } from '../lib/format'
 import { type LinkOf, LinkOrText, MetricName, Value } from './basics'
 import css from './figures.module.css'
@@ -91,10 +90,3 @@ export function FiguresBlock({ payload }: { payload: Figures }) {
     <FigureList figures={payload.figures} />
   )
 }
-
-export const severityColor = (severity: Severity) =>
-  severity === 'high'
-    ? categoryColor('dataloader')
-    : severity === 'medium'
-      ? categoryColor('memcpy')
-      : categoryColor('other')

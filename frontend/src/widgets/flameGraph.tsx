@@ -1,21 +1,12 @@
 // The flame graph of a tree.
-import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
-import {
-  drawFlameGraph,
-  type FlameScene,
-  flameModel,
-  LEVEL,
-  lineCount,
-  lineOf,
-  neighbour,
-  nodeAt,
-} from '../canvas/flameGraph'
-import { fitCanvas as sharpen } from '../canvas/surface'
+import { drawFlameGraph, flameModel, LEVEL, lineCount, lineOf, neighbour, nodeAt } from '../canvas/flameGraph'
 import { format } from '../lib/format'
 import type { Row } from '../lib/tableRows'
 import { useTheme } from './basics'
-import { FloatingTooltip } from './floatingTooltip'
+import { TipLines } from './floatingTooltip'
+import { Picture } from './picture'
 import { useWidth } from './useSize'
 import css from './flameGraph.module.css'
 import textCss from './text.module.css'
@@ -39,10 +30,8 @@ export function FlameGraph(props: {
 }) {
   const { tree, valueKey, noun, categoryOf, match, zoom, onZoom, selected, onSelect } = props
   const theme = useTheme()
-  const canvas = useRef<HTMLCanvasElement>(null)
   const frame = useRef<HTMLDivElement>(null)
   const width = useWidth(frame)
-  const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null)
   const model = useMemo(
     () =>
       flameModel(
@@ -63,27 +52,18 @@ export function FlameGraph(props: {
   useEffect(() => {
     if (line >= 0) mark.current?.scrollIntoView({ block: 'nearest' })
   }, [line, selected])
-  const scene: FlameScene = { model, found, zoom, selected, hover: hover?.node ?? -1, width, theme }
-  useEffect(() => {
-    if (!canvas.current || width === 0) return
-    const context = sharpen(canvas.current, width, height)
-    if (context) drawFlameGraph(context, scene, height)
-  })
-  const find = (event: PointerEvent) => nodeAt(scene, event.nativeEvent.offsetX, event.nativeEvent.offsetY)
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key.startsWith('Arrow')) onSelect(neighbour(model, selected, event.key))
-    else if (event.key === 'Enter') onZoom(selected)
-    else if (event.key === 'Escape' || event.key === 'Backspace') onZoom(zoom < 0 ? -1 : tree.parent[zoom])
-    else return
-    event.preventDefault()
+  const scene = { model, found, zoom, selected, theme }
+  const onKey = (key: string) => {
+    if (key.startsWith('Arrow')) onSelect(neighbour(model, selected, key))
+    else if (key === 'Enter') onZoom(selected)
+    else if (key === 'Escape' || key === 'Backspace') onZoom(zoom < 0 ? -1 : tree.parent[zoom])
+    else return false
+    return true
   }
-  const text = (node: number) => {
-    const metrics = tree.columns.filter(({ metric }) => metric.key !== tree.label_column && metric.unit !== 'bool')
-    return metrics.map(({ metric }) => ({
-      title: metric.title,
-      value: format(tree.rows[node][metric.key] ?? null, metric.unit),
-    }))
-  }
+  const linesOf = (node: number) =>
+    tree.columns
+      .filter(({ metric }) => metric.key !== tree.label_column && metric.unit !== 'bool')
+      .map(({ metric }) => [metric.title, format(tree.rows[node][metric.key] ?? null, metric.unit)] as const)
   const metric = tree.columns.find((column) => column.metric.key === valueKey)?.metric
   const title = metric?.title ?? valueKey
   return (
@@ -93,44 +73,34 @@ export function FlameGraph(props: {
           {title} is 0 everywhere; there are no {noun} to draw.
         </div>
       )}
-      <canvas
-        ref={canvas}
-        style={{ width: '100%', height }}
-        tabIndex={0}
-        role="application"
-        aria-label={`Flame graph of ${tree.title} by ${title}. Arrow keys select, Enter zooms in, Escape zooms out. The table has the same numbers.`}
-        onPointerMove={(event) => {
-          const node = find(event)
-          setHover(node < 0 ? null : { node, x: event.clientX, y: event.clientY })
+      <Picture<number>
+        height={height}
+        subject={model}
+        label={`Flame graph of ${tree.title} by ${title}. Arrow keys select, Enter zooms in, Escape zooms out. The table has the same numbers.`}
+        draw={(context, width, hover) => drawFlameGraph(context, { ...scene, width, hover: hover ?? -1 }, height)}
+        hit={({ x, y }) => {
+          const node = nodeAt({ model, zoom, width }, x, y)
+          return node < 0 ? null : node
         }}
-        onPointerLeave={() => setHover(null)}
-        onPointerUp={(event) => {
-          const node = find(event)
-          if (node < 0) return
-          setHover(null) // another picture comes
+        onClick={(node) => {
+          if (node === null) return
           onSelect(node)
           onZoom(node === zoom ? tree.parent[node] : node)
         }}
-        onKeyDown={onKey}
+        onKey={onKey}
+        spoken={
+          selected < 0
+            ? null
+            : `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, metric?.unit ?? 'ns')}`
+        }
+        tip={(node) => (
+          <>
+            <div className={`${tipCss.head} ${textCss.mono}`}>{String(tree.rows[node][tree.label_column] ?? '')}</div>
+            <TipLines lines={linesOf(node)} />
+          </>
+        )}
       />
       <span ref={mark} className={css.mark} style={{ top: Math.max(0, line) * LEVEL }} />
-      <span className={textCss.sr} role="status">
-        {selected >= 0 &&
-          `${tree.rows[selected][tree.label_column]}: ${format(tree.rows[selected][valueKey] ?? null, metric?.unit ?? 'ns')}`}
-      </span>
-      {hover && (
-        <FloatingTooltip x={hover.x} y={hover.y}>
-          <div className={`${tipCss.head} ${textCss.mono}`}>
-            {String(tree.rows[hover.node][tree.label_column] ?? '')}
-          </div>
-          {text(hover.node).map((line) => (
-            <div className={tipCss.row} key={line.title}>
-              <span className={tipCss.name}>{line.title}</span>
-              <span className={textCss.num}>{line.value}</span>
-            </div>
-          ))}
-        </FloatingTooltip>
-      )}
     </div>
   )
 }

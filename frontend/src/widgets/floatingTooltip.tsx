@@ -1,6 +1,7 @@
 // A tooltip at the pointer.
 import { type ReactNode, useLayoutEffect, useRef } from 'react'
 import { tooltipPosition } from '../lib/tooltipPosition'
+import textCss from './text.module.css'
 import css from './tip.module.css'
 
 /** `x`, `y`: the pointer's place in the window. */
@@ -22,3 +23,12 @@ export function FloatingTooltip(props: { x: number; y: number; children: ReactNo
     </div>
   )
 }
+
+/** Names and values. */
+export const TipLines = ({ lines }: { lines: readonly (readonly [string, string])[] }) =>
+  lines.map(([name, value]) => (
+    <div className={css.row} key={name}>
+      <span className={css.name}>{name}</span>
+      <span className={textCss.num}>{value}</span>
+    </div>
+  ))

@@ -1,15 +1,14 @@
 // A matrix of ranks on a canvas.
-import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { useMemo, useRef } from 'react'
 import type { Unit } from '../api/payloads'
 import { cellAt, cellShades, drawMatrix, hasNumbers, heightOf, layoutOf } from '../canvas/matrix'
-import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { domainOf, type Matrix, neighbourCell } from '../lib/rankMatrix'
 import { useTheme } from './basics'
-import { FloatingTooltip } from './floatingTooltip'
+import { TipLines } from './floatingTooltip'
+import { Picture } from './picture'
 import { useWidth } from './useSize'
 import css from './matrix.module.css'
-import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
 export interface CellTooltip {
@@ -46,9 +45,7 @@ export function MatrixPicture(props: {
   const { empty = 'unknown', note = '' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
-  const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(frame)
-  const [hover, setHover] = useState<{ cell: number; x: number; y: number } | null>(null)
   const layout = useMemo(() => layoutOf(matrix, width, height, tallest, axis), [matrix, width, height, tallest, axis])
   const domain = useMemo(() => domainOf(matrix.values), [matrix])
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
@@ -57,21 +54,12 @@ export function MatrixPicture(props: {
   const textOf = (value: number) => formatNumber(value, scale)
   // The scale's ends use the cells' unit.
   const written = hasNumbers(matrix, layout, textOf) ? scale : undefined
-  useEffect(() => {
-    if (!canvas.current || width === 0) return
-    const context = sharpen(canvas.current, width, drawn)
-    const shown = { matrix, layout, domain, category, axis, theme, textOf, selected, hover: hover?.cell ?? -1 }
-    if (context) drawMatrix(context, shown, width)
-  })
-  const find = ({ nativeEvent: { offsetX, offsetY } }: PointerEvent) => cellAt(matrix, layout, offsetX, offsetY)
-  const onKey = (event: KeyboardEvent) => {
-    setHover(null)
-    if (event.key.startsWith('Arrow') || event.key === 'Home' || event.key === 'End') {
-      onSelect(neighbourCell(matrix, selected, event.key))
-    } else if (event.key === 'Escape') onSelect(-1)
-    else if (event.key === 'Enter' && onOpen && selected >= 0) onOpen(selected)
-    else return
-    event.preventDefault()
+  const onKey = (key: string) => {
+    if (key.startsWith('Arrow') || key === 'Home' || key === 'End') onSelect(neighbourCell(matrix, selected, key))
+    else if (key === 'Escape') onSelect(-1)
+    else if (key === 'Enter' && onOpen && selected >= 0) onOpen(selected)
+    else return false
+    return true
   }
   const perLine = Math.ceil(matrix.rows.length / (layout.rowFold.length - 1))
   const perPlace = Math.ceil(matrix.columns.length / (layout.columnFold.length - 1))
@@ -97,40 +85,34 @@ export function MatrixPicture(props: {
         {perPlace > 1 && <span>· each pixel is the largest of {perPlace} columns</span>}
       </div>
       <div ref={frame}>
-        <canvas
-          ref={canvas}
+        <Picture<number>
           className={css.canvas}
-          style={{ width: '100%', height: drawn }}
-          tabIndex={0}
-          role="application"
-          aria-label={`${label}. Arrow keys select a cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape deselects. The tables have the same numbers.`}
-          onPointerMove={(event) => {
-            const cell = find(event)
-            setHover(cell < 0 ? null : { cell, x: event.clientX, y: event.clientY })
+          height={drawn}
+          subject={matrix}
+          label={`${label}. Arrow keys select a cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape deselects. The tables have the same numbers.`}
+          draw={(context, width, hover) => {
+            const scene = { matrix, layout, domain, category, axis, theme, textOf, selected, hover: hover ?? -1 }
+            drawMatrix(context, scene, width)
           }}
-          onPointerLeave={() => setHover(null)}
-          onPointerUp={(event) => onSelect(find(event))}
-          onKeyDown={onKey}
+          hit={({ x, y }) => {
+            const cell = cellAt(matrix, layout, x, y)
+            return cell < 0 ? null : cell
+          }}
+          onClick={(cell) => onSelect(cell ?? -1)}
+          onKey={onKey}
+          spoken={spoken && `${spoken.title}: ${spoken.lines.map(([name, value]) => `${name} ${value}`).join(', ')}`}
+          isWide
+          tip={(cell) => {
+            const { title, lines } = tell(cell)
+            return (
+              <>
+                <div className={tipCss.head}>{title}</div>
+                <TipLines lines={lines} />
+              </>
+            )
+          }}
         />
       </div>
-      <span className={textCss.sr} role="status">
-        {spoken && `${spoken.title}: ${spoken.lines.map(([name, value]) => `${name} ${value}`).join(', ')}`}
-      </span>
-      {hover && hover.cell < matrix.values.length && <Tip told={tell(hover.cell)} x={hover.x} y={hover.y} />}
     </div>
-  )
-}
-
-function Tip({ told, x, y }: { told: CellTooltip; x: number; y: number }) {
-  return (
-    <FloatingTooltip x={x} y={y} wide>
-      <div className={tipCss.head}>{told.title}</div>
-      {told.lines.map(([name, value]) => (
-        <div className={tipCss.row} key={name}>
-          <span className={tipCss.name}>{name}</span>
-          <span className={`${textCss.num} ${css.value}`}>{value}</span>
-        </div>
-      ))}
-    </FloatingTooltip>
   )
 }

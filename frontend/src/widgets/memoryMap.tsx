@@ -1,5 +1,5 @@
 // A map of device memory on a canvas.
-import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryMap } from '../api/payloads'
 import {
   type ColorOf,
@@ -7,16 +7,15 @@ import {
   hitAt,
   layoutOf,
   type MapChoice,
-  type MapScene,
   neighbourOf,
   placeOf,
   rowOf,
   type Spot,
 } from '../canvas/memoryMap'
-import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, counted, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
-import { FloatingTooltip } from './floatingTooltip'
+import { TipLines } from './floatingTooltip'
+import { Picture } from './picture'
 import { useWidth } from './useSize'
 import css from './memoryMap.module.css'
 import textCss from './text.module.css'
@@ -36,10 +35,8 @@ export function MemoryMapPicture(props: {
   const { map, choice, colorOf, height, selected, onSelect } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
-  const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(frame)
   const [top, setTop] = useState(0)
-  const [hover, setHover] = useState<{ spot: Spot; x: number; y: number } | null>(null)
   const layout = useMemo(() => layoutOf(map, choice, width), [map, choice, width])
   const visible = Math.max(40, Math.min(height, layout.height + 4))
   const titleOf = (group: number) => {
@@ -55,23 +52,6 @@ export function MemoryMapPicture(props: {
     const name = `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}`
     return `${name}: ${format(reserved_bytes, 'bytes', scale)} (${told.join(', ')})`
   }
-  const scene: MapScene = {
-    map,
-    layout,
-    colorOf,
-    titleOf,
-    theme,
-    width,
-    height: visible,
-    top,
-    hover: hover?.spot ?? null,
-    selected,
-  }
-  useEffect(() => {
-    if (!canvas.current || width === 0) return
-    const context = sharpen(canvas.current, width, visible)
-    if (context) drawMap(context, scene)
-  })
   // biome-ignore lint/correctness/useExhaustiveDependencies: only another block is to be brought into sight
   useEffect(() => {
     const place = selected < 0 ? null : placeOf(layout, rowOf(map, selected), map.piece_offset[selected])
@@ -81,12 +61,11 @@ export function MemoryMapPicture(props: {
     if (line.y < box.scrollTop) box.scrollTop = line.y
     else if (line.y + line.height > box.scrollTop + visible) box.scrollTop = line.y + line.height - visible
   }, [selected])
-  const find = (event: PointerEvent) => hitAt(map, layout, event.nativeEvent.offsetX, event.nativeEvent.offsetY + top)
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'Escape') onSelect(-1)
-    else if (event.key.startsWith('Arrow')) onSelect(neighbourOf(map, layout, selected, event.key))
-    else return
-    event.preventDefault()
+  const onKey = (key: string) => {
+    if (key === 'Escape') onSelect(-1)
+    else if (key.startsWith('Arrow')) onSelect(neighbourOf(map, layout, selected, key))
+    else return false
+    return true
   }
   return (
     <div
@@ -99,31 +78,30 @@ export function MemoryMapPicture(props: {
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
     >
       <div style={{ height: layout.height }}>
-        <canvas
-          ref={canvas}
+        <Picture<Spot>
           className={css.canvas}
-          style={{ width: '100%', height: visible }}
-          tabIndex={0}
-          role="application"
-          aria-label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} per line. Arrow keys select a block, Escape deselects. The tables have the same numbers.`}
-          onPointerMove={(event) => {
-            const spot = find(event)
-            setHover(spot && { spot, x: event.clientX, y: event.clientY })
-          }}
-          onPointerLeave={() => setHover(null)}
-          onPointerUp={(event) => onSelect(find(event)?.piece ?? -1)}
-          onKeyDown={onKey}
+          height={visible}
+          subject={map}
+          label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} per line. Arrow keys select a block, Escape deselects. The tables have the same numbers.`}
+          draw={(context, width, hover) =>
+            drawMap(context, { map, layout, colorOf, titleOf, theme, width, height: visible, top, hover, selected })
+          }
+          hit={({ x, y }) => hitAt(map, layout, x, y + top)}
+          onClick={(spot) => onSelect(spot?.piece ?? -1)}
+          onKey={onKey}
+          spoken={
+            selected < 0
+              ? null
+              : `${format(map.piece_bytes[selected], 'bytes')} ${map.lines[map.piece_line[selected]] ?? ''}`
+          }
+          tip={(spot) => <Tip map={map} spot={spot} />}
         />
       </div>
-      <span className={textCss.sr} role="status">
-        {selected >= 0 && `${format(map.piece_bytes[selected], 'bytes')} ${map.lines[map.piece_line[selected]] ?? ''}`}
-      </span>
-      {hover && <Tip map={map} {...hover} />}
     </div>
   )
 }
 
-function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: number }) {
+function Tip({ map, spot }: { map: MemoryMap; spot: Spot }) {
   const { row, piece } = spot
   const lines: [string, string][] = [
     ['Size', format(spot.bytes, 'bytes')],
@@ -140,18 +118,13 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
   const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
   return (
-    <FloatingTooltip x={x} y={y}>
+    <>
       <div className={tipCss.head}>
         {state}
         {piece >= 0 && map.piece_in_way[piece] ? ', blocking the request' : ''}
       </div>
       {line && <div className={textCss.mono}>{line}</div>}
-      {lines.map(([name, value]) => (
-        <div className={tipCss.row} key={name}>
-          <span className={tipCss.name}>{name}</span>
-          <span className={textCss.num}>{value}</span>
-        </div>
-      ))}
-    </FloatingTooltip>
+      <TipLines lines={lines} />
+    </>
   )
 }

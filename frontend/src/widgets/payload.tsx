@@ -16,7 +16,7 @@ import { TreeTable } from './tree'
 import plainTableCss from './plainTable.module.css'
 import textCss from './text.module.css'
 
-export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link: Link) => void }) {
+function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link: Link) => void }) {
   if (payload.style === 'donut') return <Donut payload={payload} onLink={onLink} />
   if (payload.style === 'table') return <BreakdownTable payload={payload} onLink={onLink} of="%" />
   return <BreakdownBar payload={payload} onLink={onLink} />
@@ -29,7 +29,7 @@ interface Props {
   onName?: (row: Row) => void
 }
 
-export function PayloadBlock({ payload, onLink, onName }: Props) {
+function PayloadBlock({ payload, onLink, onName }: Props) {
   switch (payload.kind) {
     case 'figures':
       return <FiguresBlock payload={payload} />

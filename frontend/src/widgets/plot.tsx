@@ -3,7 +3,7 @@ import { type RefObject, useEffect, useRef, useState } from 'react'
 import css from './plot.module.css'
 
 type Library = typeof import('./echarts')
-export type Instance = ReturnType<Library['init']>
+type Instance = ReturnType<Library['init']>
 type Option = Parameters<Instance['setOption']>[0]
 
 let library: Promise<Library> | null = null

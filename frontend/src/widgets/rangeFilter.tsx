@@ -7,7 +7,7 @@ import { readQuantity, writeQuantity } from '../lib/quantity'
 import { ChevronDown } from './icons'
 import css from './rangeFilter.module.css'
 
-export interface Range {
+interface Range {
   /** Whole numbers as text, '' = no limit. */
   low: string
   high: string

@@ -1,23 +1,21 @@
 // React wrapper of the multi-rank timeline.
-import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranks/engine'
 import { hoveredCollective, linkedRanksText } from '../canvas/ranks/links'
 import type { Collective, RanksScene } from '../canvas/ranks/scene'
 import type { Placing } from '../canvas/ranks/tracks'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { GUTTER } from '../canvas/timeline/layout'
-import type { Range } from '../canvas/timeline/model'
 import type { Bookmark, Step } from '../canvas/timeline/scene'
+import type { Range } from '../canvas/viewport'
 import { format } from '../lib/format'
 import type { KernelClasses } from '../lib/kernelClasses'
 import { useTheme } from './basics'
-import { eventsOf, type Hover, HoverTip, type TimelineHandle } from './timelineCanvas'
+import { eventsOf, type Hover, HoverTip } from './timelineCanvas'
 import { useEngine, type Windowed } from './useEngine'
 import css from './timelineCanvas.module.css'
 
-export type RanksHandle = Omit<TimelineHandle, 'legend'>
-
-interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
+interface RanksProps extends Windowed<RanksEngine>, Omit<RanksEvents, 'onHover' | 'onOpen'> {
   placing: Placing
   collectives: readonly Collective[]
   matches: ((name: string) => boolean) | null
@@ -31,25 +29,22 @@ interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
   gutter: number
   /** Windows whose keys are handled. */
   keysFrom: readonly Window[]
-  handle: Ref<RanksHandle>
 }
 
 /** One engine, whatever ranks it shows. */
 const ONE = {}
 
 export function RanksCanvas(props: RanksProps) {
-  const { placing, collectives, matches, colors, classes, selected, range, steps, bookmarks, gutter, handle } = props
+  const { placing, collectives, matches, colors, classes, selected, range, steps, bookmarks, gutter, engine } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
-  const engine = useRef<RanksEngine | null>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
 
-  useEngine(engine, canvas, ONE, props, (on) => {
+  useEngine(canvas, ONE, props, (on) => {
     const events: RanksEvents = {
       ...eventsOf(
-        on,
         latest,
         (item) => made.scene.sections.find(({ section }) => section.key === item.rank)?.scene?.colors.of(item) ?? '',
         setHover,
@@ -60,6 +55,7 @@ export function RanksCanvas(props: RanksProps) {
     const made = new RanksEngine(on, theme, latest.current.view, events, latest.current.keysFrom)
     return made
   })
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: a ref is no dependency, and a range is its two ends
   useEffect(() => engine.current?.setTheme(theme), [theme])
   useEffect(() => engine.current?.setColors(colors, classes), [colors, classes])
   useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter])
@@ -67,20 +63,9 @@ export function RanksCanvas(props: RanksProps) {
   useEffect(() => engine.current?.setPlacing(placing), [placing])
   useEffect(() => engine.current?.setCollectives(collectives), [collectives])
   useEffect(() => engine.current?.setSelected(selected), [selected])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a range is its two ends
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end])
   useEffect(() => engine.current?.setNotes(steps, bookmarks), [steps, bookmarks])
-  useImperativeHandle(
-    handle,
-    () => ({
-      zoom: (factor) => engine.current?.zoom(factor),
-      reset: () => engine.current?.reset(),
-      show: (target) => engine.current?.show(target),
-      reveal: (target, move) => engine.current?.reveal(target, move),
-      redraw: () => engine.current?.redraw(),
-    }),
-    [],
-  )
+  // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   return (
     <div data-testid="timeline" className={css.timeline}>
       <canvas

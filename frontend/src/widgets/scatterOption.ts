@@ -23,7 +23,7 @@ export const scalesOf = (scatter: Scatter): { x: Scale; y: Scale } => ({
 
 const axisTitle = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
-export function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
+function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
   const { title, category, label, x, y } = scatter.groups[group]
   const rows: TipRow[] = [
     { name: title, color: categoryColor(category), value: '' },

@@ -1,25 +1,20 @@
 // The large table: server-side rows, virtual scrolling.
 import { Button } from '@mantine/core'
-import {
-  type ColumnDef,
-  columnResizingFeature,
-  columnSizingFeature,
-  columnVisibilityFeature,
-  tableFeatures,
-  useTable,
-} from '@tanstack/react-table'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import {
   type CSSProperties,
   type KeyboardEvent,
   type ReactNode,
+  type RefObject,
   type UIEvent,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
 } from 'react'
 import type { Column, Table } from '../api/payloads'
+import { clamp } from '../lib/axisTicks'
 import { isDrawn } from '../lib/columns'
 import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
 import { labelsOf } from '../lib/names'
@@ -28,16 +23,15 @@ import { Placeholder } from './basics'
 import { ProblemPanel } from './problem'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
-import { useOffset } from './useOffset'
 import { useWidth } from './useSize'
 import css from './table.module.css'
 import textCss from './text.module.css'
 
-const features = tableFeatures({ columnSizingFeature, columnResizingFeature, columnVisibilityFeature })
 const ROW = 32
-const NO_ROWS: Row[] = []
+/** Pixels of a column, however it is dragged. */
+const [NARROWEST, WIDEST] = [60, 1600]
 
-export interface DataTableProps {
+interface DataTableProps {
   pages: Pages
   query: TableQuery
   onSort: (key: string, desc: boolean) => void
@@ -122,32 +116,12 @@ function Grid(props: DataTableProps & { table: Table }) {
     () => fittingWidths(visible, starts, data.name_column, width - 2),
     [visible, starts, data.name_column, width],
   )
-  const defs = useMemo<ColumnDef<typeof features, Row>[]>(
-    () =>
-      columns.map((column) => ({
-        id: column.metric.key,
-        accessorFn: (row: Row) => row[column.metric.key],
-        size: fitting.get(column.metric.key) ?? starts.get(column.metric.key) ?? 100,
-        minSize: 60,
-        maxSize: 1600,
-      })),
-    [columns, fitting, starts],
-  )
-  const grid = useTable({
-    features,
-    columns: defs,
-    data: NO_ROWS,
-    columnResizeMode: 'onChange',
-    state: {
-      columnVisibility: Object.fromEntries(columns.map((column) => [column.metric.key, visible.includes(column)])),
-    },
-  })
-  const headers = grid.getHeaderGroups()[0]?.headers ?? []
-  const byKey = new Map(columns.map((column) => [column.metric.key, column]))
+  const [dragged, setDragged] = useState<Readonly<Record<string, number>>>({})
+  const widthOf = (key: string) => clamp(dragged[key] ?? fitting.get(key) ?? starts.get(key) ?? 100, NARROWEST, WIDEST)
   const sizes: Record<string, string> = {
-    '--tt-row-width': `${headers.reduce((sum, header) => sum + header.getSize(), 0)}px`,
+    '--tt-row-width': `${visible.reduce((sum, { metric }) => sum + widthOf(metric.key), 0)}px`,
   }
-  for (const header of headers) sizes[widthProperty(header.column.id)] = `${header.getSize()}px`
+  for (const { metric } of visible) sizes[widthProperty(metric.key)] = `${widthOf(metric.key)}px`
 
   const rows = useVirtualizer({
     count: pages.count,
@@ -189,7 +163,7 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (at >= 0) rows.scrollToIndex(data.offset + at, { align: 'center' })
   }, [pages.busy, offset])
 
-  const room = roomOf(grid.getColumn(data.name_column)?.getSize() ?? 340)
+  const room = roomOf(widthOf(data.name_column))
   const labels = useMemo(
     () =>
       labelsOf(
@@ -244,25 +218,23 @@ function Grid(props: DataTableProps & { table: Table }) {
         className={css.table}
         aria-label={label}
         aria-rowcount={pages.count + 1}
-        aria-colcount={headers.length}
+        aria-colcount={visible.length}
       >
         <div role="rowgroup" className={css.head} data-aside onScroll={aside}>
           <div role="row" className={css.row} aria-rowindex={1}>
-            {headers.map((header) => {
-              const column = byKey.get(header.column.id)
-              if (!column) return null
-              const { key } = column.metric
+            {visible.map((column) => {
+              const { key, unit } = column.metric
               const active = sort?.key === key
               return (
                 <HeaderCell
-                  key={header.id}
+                  key={key}
                   column={column}
                   scale={scales.get(key)}
                   isName={key === data.name_column}
                   direction={active ? (sort.descending ? 'descending' : 'ascending') : 'none'}
-                  onSort={() => onSort(key, active ? !sort.descending : isNumeric(column.metric.unit))}
-                  onResize={header.getResizeHandler()}
-                  resizing={header.column.getIsResizing()}
+                  onSort={() => onSort(key, active ? !sort.descending : isNumeric(unit))}
+                  width={widthOf(key)}
+                  onResize={(width) => setDragged((before) => ({ ...before, [key]: width }))}
                 />
               )
             })}
@@ -300,7 +272,7 @@ function Grid(props: DataTableProps & { table: Table }) {
                       columns={visible}
                       data={data}
                       scales={scales}
-                      widths={(key) => grid.getColumn(key)?.getSize() ?? 100}
+                      widths={widthOf}
                       labels={labelOf}
                       isOpen={detail ? isOpen : null}
                       onToggle={onOpen && (() => onOpen(isOpen ? '' : id))}
@@ -337,4 +309,24 @@ function Grid(props: DataTableProps & { table: Table }) {
 function orderedColumns(data: Table): Column[] {
   const name = data.columns.filter((column) => column.metric.key === data.name_column)
   return [...name, ...data.columns.filter((column) => column.metric.key !== data.name_column)]
+}
+
+/** Pixels from the scroller's start to the element. */
+function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HTMLElement | null): number {
+  const [offset, setOffset] = useState(0)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an element stays in what scrolls it
+  useLayoutEffect(() => {
+    const node = ref.current
+    const around = scroller()
+    if (!node || !around) return
+    const measure = () =>
+      setOffset(Math.round(node.getBoundingClientRect().top - around.getBoundingClientRect().top + around.scrollTop))
+    const observer = new ResizeObserver(measure)
+    // Any change above resizes a sibling or an ancestor.
+    for (let at: HTMLElement | null = node; at && at !== around; at = at.parentElement)
+      for (const child of at.parentElement?.children ?? []) observer.observe(child)
+    measure()
+    return () => observer.disconnect()
+  }, [])
+  return offset
 }

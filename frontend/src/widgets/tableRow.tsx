@@ -1,6 +1,6 @@
 // Column heads and rows of the large table.
 import { Tooltip } from '@mantine/core'
-import type { CSSProperties } from 'react'
+import { type CSSProperties, useState } from 'react'
 import type { Column, Table } from '../api/payloads'
 import { exactText, isNumeric, type Scale, scaleFor } from '../lib/format'
 import type { Label } from '../lib/names'
@@ -26,10 +26,12 @@ export function HeaderCell(props: {
   isName: boolean
   direction: 'ascending' | 'descending' | 'none'
   onSort: () => void
-  onResize: (event: unknown) => void
-  resizing: boolean
+  width: number
+  onResize: (width: number) => void
 }) {
-  const { column, scale, isName, direction, onSort, onResize, resizing } = props
+  const { column, scale, isName, direction, onSort, width, onResize } = props
+  /** Where the left edge of the column is while its right edge is dragged. */
+  const [left, setLeft] = useState<number | null>(null)
   const { metric } = column
   const numeric = isNumeric(metric.unit)
   return (
@@ -50,10 +52,15 @@ export function HeaderCell(props: {
         </button>
       </Tooltip>
       <span
-        className={resizing ? `${css.resize} ${css.dragged}` : css.resize}
+        className={left === null ? css.resize : `${css.resize} ${css.dragged}`}
         aria-hidden="true"
-        onMouseDown={onResize}
-        onTouchStart={onResize}
+        onPointerDown={(event) => {
+          event.preventDefault()
+          event.currentTarget.setPointerCapture(event.pointerId)
+          setLeft(event.clientX - width)
+        }}
+        onPointerMove={(event) => left !== null && onResize(event.clientX - left)}
+        onLostPointerCapture={() => setLeft(null)}
       />
     </div>
   )

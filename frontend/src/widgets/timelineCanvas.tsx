@@ -1,35 +1,23 @@
 // React wrapper of the timeline.
-import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import { type RefObject, useEffect, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'
-import type { Move, TimelineEvents } from '../canvas/timeline/input'
 import { GUTTER } from '../canvas/timeline/layout'
-import type { LegendEntry } from '../canvas/timeline/legend'
-import type { Item, Range, Spot, TimelineModel } from '../canvas/timeline/model'
+import type { Item, Spot, TimelineModel } from '../canvas/timeline/model'
 import type { Arrow } from '../canvas/timeline/scene'
+import type { TimelineEvents } from '../canvas/timeline/viewport'
+import type { Range } from '../canvas/viewport'
 import { format } from '../lib/format'
 import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
 import type { Arrangement } from '../lib/laneOrder'
 import { Swatch, useTheme } from './basics'
-import { FloatingTooltip } from './floatingTooltip'
+import { FloatingTooltip, TipLines } from './floatingTooltip'
 import { useEngine, type Windowed } from './useEngine'
 import textCss from './text.module.css'
 import css from './timelineCanvas.module.css'
 import tipCss from './tip.module.css'
 
-export interface TimelineHandle {
-  zoom(factor: number): void
-  reset(): void
-  show(range: Range): void
-  /** Moves the window at the same zoom to show the range. */
-  reveal(spot: Range & Partial<Spot>, move?: Move): void
-  /** Colour legend for names or modules. */
-  legend(most: number): LegendEntry[]
-  /** Draws anew: tiles have come. */
-  redraw(): void
-}
-
-export interface TimelineProps extends Windowed {
+interface TimelineProps extends Windowed<TimelineEngine>, Omit<TimelineEvents, 'onHover'> {
   model: TimelineModel
   matches: ((name: string) => boolean) | null
   colors: ColorBy
@@ -44,16 +32,6 @@ export interface TimelineProps extends Windowed {
   gutter: number
   /** Windows whose keys are handled. */
   keysFrom: readonly Window[]
-  onView: (view: Range, move: Move) => void
-  onUndo: () => void
-  onBookmark: (time: number) => void
-  onGutter: (width: number) => void
-  onPick: (item: Item | null) => void
-  onFollow: (event: number, spot: Spot) => void
-  onRange: (range: Range | null) => void
-  onToggle: (id: string) => void
-  onOpen: (id: string) => void
-  handle: Ref<TimelineHandle>
 }
 
 export interface Hover {
@@ -67,7 +45,6 @@ export interface Hover {
 
 /** Engine events for the current listeners; `colorOf`: colour of the hovered item. */
 export function eventsOf(
-  canvas: HTMLCanvasElement,
   latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
   colorOf: (item: Item) => string,
   setHover: (hover: Hover | null) => void,
@@ -79,10 +56,8 @@ export function eventsOf(
     onGutter: (width) => latest.current.onGutter(width),
     onPick: (item) => latest.current.onPick(item),
     onFollow: (event, spot) => latest.current.onFollow(event, spot),
-    onHover: (item, arrow, x, y) => {
-      const box = canvas.getBoundingClientRect()
-      const color = item ? colorOf(item) : ''
-      setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
+    onHover: (item, arrow, at) => {
+      setHover(item || arrow ? { item, arrow, color: item ? colorOf(item) : '', ...at } : null)
     },
     onRange: (next) => latest.current.onRange(next),
     onToggle: (id) => latest.current.onToggle(id),
@@ -90,17 +65,16 @@ export function eventsOf(
 }
 
 export function TimelineCanvas(props: TimelineProps) {
-  const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, handle } = props
+  const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, engine } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
-  const engine = useRef<TimelineEngine | null>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
 
-  useEngine(engine, canvas, model, props, (on) => {
+  useEngine(canvas, model, props, (on) => {
     const events: TimelineEvents = {
-      ...eventsOf(on, latest, (item) => made.scene.colors.of(item), setHover),
+      ...eventsOf(latest, (item) => made.scene.colors.of(item), setHover),
       onOpen: (id) => latest.current.onOpen(id),
     }
     const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
@@ -117,18 +91,6 @@ export function TimelineCanvas(props: TimelineProps) {
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
   useEffect(() => engine.current?.setExtras(extras), [extras, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
-  useImperativeHandle(
-    handle,
-    () => ({
-      zoom: (factor) => engine.current?.zoom(factor),
-      reset: () => engine.current?.reset(),
-      show: (target) => engine.current?.show(target),
-      reveal: (target, move) => engine.current?.reveal(target, move),
-      legend: (most) => engine.current?.legend(most) ?? [],
-      redraw: () => engine.current?.redraw(),
-    }),
-    [],
-  )
   return (
     <div data-testid="timeline" className={css.timeline}>
       <canvas
@@ -189,12 +151,7 @@ export function HoverTip(props: {
         {merged ? `${item.name} and others` : item.name}
       </div>
       {names}
-      {lines.map(([title, value]) => (
-        <div className={tipCss.row} key={title}>
-          <span className={tipCss.name}>{title}</span>
-          <span className={textCss.num}>{value}</span>
-        </div>
-      ))}
+      <TipLines lines={lines} />
       {kernelClass && <div className={tipCss.why}>{kernelClass.why}</div>}
       <div className={tipCss.foot}>
         {item.category}

@@ -3,13 +3,13 @@ import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import type { Column, Scalar, Tree } from '../api/payloads'
-import { familyScales, isNumeric, type Scale } from '../lib/format'
+import { familyScales, isChange, isNumeric, type Scale } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/tableRows'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
-import { isFrame } from './tableCells'
+import { isFrame, Presence } from './tableCells'
 import textCss from './text.module.css'
 import css from './tree.module.css'
 
@@ -18,7 +18,7 @@ const ROW = 28
 const DEEPEST = 14
 
 /** Visible nodes in the order of `sequence` (parents first; default: tree order). */
-export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
+function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
   const shown: boolean[] = []
   const see = (i: number) => {
     const parent = tree.parent[i]
@@ -28,7 +28,7 @@ export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: r
   return (sequence ?? tree.parent.map((_, i) => i)).filter(see)
 }
 
-export function depths(tree: Tree): number[] {
+function depths(tree: Tree): number[] {
   const out: number[] = []
   tree.parent.forEach((parent, i) => {
     out[i] = parent < 0 ? 0 : out[parent] + 1
@@ -36,7 +36,7 @@ export function depths(tree: Tree): number[] {
   return out
 }
 
-export function hasChildren(tree: Tree): boolean[] {
+function hasChildren(tree: Tree): boolean[] {
   const out = tree.parent.map(() => false)
   for (const parent of tree.parent) if (parent >= 0) out[parent] = true
   return out
@@ -54,8 +54,8 @@ const NUMBER_PX = 88
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
-const columnsOf = (tree: Tree) =>
-  tree.columns.filter((column) => !column.hidden && column.metric.key !== tree.label_column)
+const columnsOf = (tree: Tree, without: readonly string[] = []) =>
+  tree.columns.filter(({ hidden, metric: { key } }) => !hidden && key !== tree.label_column && !without.includes(key))
 
 function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): number {
   if (isNumeric(unit)) return NUMBER_PX
@@ -64,7 +64,8 @@ function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): numbe
 }
 
 function TreeCell({ column, value, scale }: { column: Column; value: Scalar; scale?: Scale }) {
-  const { unit } = column.metric
+  const { key, unit } = column.metric
+  if (key === 'presence') return <Presence presence={String(value ?? '')} />
   if (unit === 'code' && value !== null) {
     const text = String(value)
     const short = isFrame(column) ? shortFrame(text, TEXT_LENGTH) : text
@@ -76,13 +77,15 @@ function TreeCell({ column, value, scale }: { column: Column; value: Scalar; sca
   }
   return (
     <span className={isNumeric(unit) ? textCss.right : undefined}>
-      <Value value={value} unit={unit} scale={scale} bare />
+      <Value value={value} unit={unit} scale={scale} bare change={isChange(key)} />
     </span>
   )
 }
 
 export function TreeTable(props: {
   tree: Tree
+  /** Columns that are left out. */
+  without?: readonly string[]
   open: ReadonlySet<number>
   onOpen: (open: ReadonlySet<number>) => void
   selected: number
@@ -93,12 +96,12 @@ export function TreeTable(props: {
   /** A column of pictures, before the numbers. */
   extra?: TreeExtra
 }) {
-  const { tree, open, onOpen, selected, onSelect, match, sequence, extra } = props
+  const { tree, without, open, onOpen, selected, onSelect, match, sequence, extra } = props
   const scroller = useRef<HTMLDivElement>(null)
   const nodes = useMemo(() => visibleNodes(tree, open, sequence), [tree, open, sequence])
   const depth = useMemo(() => depths(tree), [tree])
   const parents = useMemo(() => hasChildren(tree), [tree])
-  const columns = columnsOf(tree)
+  const columns = useMemo(() => columnsOf(tree, without), [tree, without])
   const label = tree.columns.find((column) => column.metric.key === tree.label_column)
   const scales = useMemo(() => familyScales(tree.columns, (key) => tree.rows.map((row) => row[key] ?? null)), [tree])
   const rows = useVirtualizer({
@@ -130,7 +133,7 @@ export function TreeTable(props: {
     else return
     event.preventDefault()
   }
-  const widths = useMemo(() => columnsOf(tree).map((column) => widthOf(column, tree.rows)), [tree])
+  const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
   const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
   const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
   return (

@@ -1,24 +1,25 @@
 // The lifetime of a canvas engine and its window.
 import { type RefObject, useEffect, useRef } from 'react'
-import type { Range } from '../canvas/timeline/model'
+import type { Range } from '../canvas/viewport'
 
 interface Engine {
   setView(view: Range): void
   destroy(): void
 }
 
-export interface Windowed {
+export interface Windowed<E extends Engine> {
   view: Range
   /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
   lastSent: RefObject<Range | null>
+  /** The engine, for the page's buttons. */
+  engine: RefObject<E | null>
 }
 
-/** Keeps `engine` made by `make`, anew for each model; effects that tell it something depend on the model as well. */
+/** Creates an engine for each model; effects that set a property of it depend on the model as well. */
 export function useEngine<E extends Engine>(
-  engine: RefObject<E | null>,
   canvas: RefObject<HTMLCanvasElement | null>,
   model: object,
-  { view, lastSent }: Windowed,
+  { view, lastSent, engine }: Windowed<E>,
   make: (canvas: HTMLCanvasElement) => E,
 ): void {
   const latest = useRef(make)
@@ -28,7 +29,10 @@ export function useEngine<E extends Engine>(
     if (!canvas.current) return
     const made = latest.current(canvas.current)
     engine.current = made
-    return () => made.destroy()
+    return () => {
+      engine.current = null
+      made.destroy()
+    }
   }, [model])
   // biome-ignore lint/correctness/useExhaustiveDependencies: a window is its two ends
   useEffect(() => {

@@ -7,7 +7,7 @@ import { columnScale, format, formatNumber, type Scale, signed } from '../lib/fo
 import { SANS, TREND } from '../lib/tokens'
 import { axisNumber, tipNode, tipOption } from './chartOption'
 
-export interface WaterfallBar {
+interface WaterfallBar {
   title: string
   /** Of a part; the ends are no change. */
   metric: Metric | null

@@ -57,7 +57,7 @@ export interface ColorKeyEntry {
 export const isPlaceholder = (label: string) => NOTHING.has(label)
 
 /** A colour's label, its bytes over time, and one of its blocks. */
-export interface Area {
+interface Area {
   label: string
   area: number
   /** Index in the tile of a block from the group's largest stack. */

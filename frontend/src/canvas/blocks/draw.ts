@@ -3,7 +3,7 @@ import type { Bands } from '../../api/payloads'
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { type Scale, scaleFor } from '../../lib/format'
 import { FONT } from '../surface'
-import type { Range } from '../timeline/model'
+import type { Range } from '../viewport'
 import { bytesBelow, columnsOf, indexOfBlock } from './layout'
 import {
   type BlocksScene,

@@ -2,12 +2,11 @@
 // scale.
 import type { Bands } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
-import { fitCanvas as sharpen, type Theme } from '../surface'
-import type { Move } from '../timeline/input'
-import type { Range } from '../timeline/model'
+import { type Limits, MovableViewport, type Move, wheelFactor } from '../movableViewport'
+import type { Theme } from '../surface'
+import type { Point, Range } from '../viewport'
 import { areasOf, type BlockColoring, BlockColors, type ColorKeyEntry, isPlaceholder } from './colors'
 import { type DrawnTile, drawBlocks } from './draw'
-import { type BlocksEvents, BlocksInput } from './input'
 import { adjacentBlock, blockAt, columnsOf, type Heights, indexOfBlock } from './layout'
 import {
   type BlockSpot,
@@ -21,6 +20,7 @@ import {
   levelFor,
   plotHeight,
   plotWidth,
+  TOP,
   tilesIn,
   tileWidth,
   toBytes,
@@ -34,6 +34,19 @@ const NARROWEST: Record<HistoryAxis, number> = { events: 8, time: 1000 }
 /** Milliseconds per frame for painting tiles. Unpainted tiles show an older or coarser picture. */
 const PAINT_MS = 7
 
+export interface BlocksEvents {
+  /** The window moved (already clamped, in whole units); called on every change. */
+  onView(view: Range, move: Move): void
+  /** A click or a key chose the block of a row; null = nothing. */
+  onPick(row: number | null): void
+  /** `at`: the pointer in the window. */
+  onHover(spot: BlockSpot | null, at: Point): void
+  /** Everything is to be seen after an event, -1 = before the first one. */
+  onMoment(event: number): void
+  /** Back to the window before the last zoom or jump. */
+  onUndo(): void
+}
+
 /** Facts about the history, from the first tile. */
 export interface BlocksModel {
   axis: HistoryAxis
@@ -42,17 +55,13 @@ export interface BlocksModel {
   store: BlockTileStore
 }
 
-export class BlocksEngine {
-  private readonly canvas: HTMLCanvasElement
+export class BlocksEngine extends MovableViewport<BlockSpot> {
   private readonly model: BlocksModel
   private readonly events: BlocksEvents
-  private readonly hands: BlocksInput
-  private readonly observer: ResizeObserver
   readonly scene: BlocksScene
-  private frame = 0
 
   constructor(canvas: HTMLCanvasElement, model: BlocksModel, theme: Theme, view: Range, events: BlocksEvents) {
-    this.canvas = canvas
+    super(canvas)
     this.model = model
     this.events = events
     const { axis, layer, head } = model
@@ -74,15 +83,6 @@ export class BlocksEngine {
       cursor: null,
       marks: { steps: [], ooms: [], moment: null },
     }
-    this.observer = new ResizeObserver(() => this.redraw())
-    this.observer.observe(canvas)
-    this.hands = new BlocksInput(canvas, this, events)
-  }
-
-  destroy(): void {
-    this.hands.destroy()
-    this.observer.disconnect()
-    cancelAnimationFrame(this.frame)
   }
 
   setLook(theme: Theme, by: BlockColoring): void {
@@ -101,80 +101,68 @@ export class BlocksEngine {
     this.redraw()
   }
 
-  /** Moves the window without telling anyone: the URL already knows. */
-  setView(view: Range): void {
-    this.scene.view = view
-    this.redraw()
+  protected get limits(): Limits {
+    const { extent, axis } = this.scene
+    return { start: 0, end: extent, narrowest: NARROWEST[axis] }
   }
 
-  zoom(factor: number, at = 0.5): void {
-    const { start, end } = this.scene.view
-    const span = (end - start) * factor
-    this.move(start + (end - start - span) * at, span, 'zoom')
+  protected get plot() {
+    return { left: LEFT, width: plotWidth(this.scene) }
   }
 
-  pan(fraction: number): void {
-    const { start, end } = this.scene.view
-    this.move(start + (end - start) * fraction, end - start, 'pan')
-  }
-
-  isWhole(): boolean {
-    const { view, extent } = this.scene
-    return view.start <= 0 && view.end >= extent
+  protected onView(view: Range, move: Move): void {
+    this.events.onView(view, move)
   }
 
   /** Everything, in both directions. */
-  reset(): void {
+  override reset(): void {
     this.setHeights(fullHeights(this.scene.peak))
-    this.move(0, this.scene.extent)
+    super.reset()
   }
 
-  move(start: number, span: number, how: Move = 'jump'): void {
-    const { extent, axis } = this.scene
-    const wide = clamp(span, Math.min(extent, NARROWEST[axis]), extent)
-    const from = clamp(start, 0, extent - wide)
-    // Round to whole units only at rest, so that slow drags move.
-    const view = { start: from, end: from + wide }
-    this.setView(view)
-    const first = Math.floor(view.start)
-    this.events.onView({ start: first, end: Math.max(first + 1, Math.round(view.end)) }, how)
-  }
-
-  setHeights(heights: Heights): void {
+  private setHeights(heights: Heights): void {
     this.scene.heights = boundHeights(heights, this.scene.peak)
     this.redraw()
   }
 
-  /** Closer to the bytes at a height, or further; 0.5 is the middle. */
-  zoomBytes(factor: number, at = 0.5): void {
+  protected dragDown(pixels: number): void {
     const { low, high } = this.scene.heights
-    const tall = (high - low) * factor
-    const from = low + (high - low - tall) * at
+    const bytes = (pixels / plotHeight(this.scene)) * (high - low)
+    this.setHeights({ low: low + bytes, high: high + bytes })
+  }
+
+  /** Zooms the bytes, around those at a height; without one the lower end stays. */
+  protected moveAcross(pixels: number, at: Point | null): void {
+    const { low, high } = this.scene.heights
+    const held = at ? 1 - clamp((at.y - TOP) / plotHeight(this.scene), 0, 1) : 0
+    const tall = (high - low) * wheelFactor(pixels)
+    const from = low + (high - low - tall) * held
     this.setHeights({ low: from, high: from + tall })
   }
 
-  redraw(): void {
-    if (this.frame) return
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0
-      if (!this.measure()) return
-      const { scene } = this
-      this.hands.look()
-      const context = sharpen(this.canvas, scene.width, scene.height)
-      const ratio = window.devicePixelRatio || 1
-      if (context) drawBlocks(context, scene, this.drawn(Math.round(plotHeight(scene) * ratio)))
-      this.want()
-    })
+  protected draw(context: CanvasRenderingContext2D): void {
+    const pixels = Math.round(plotHeight(this.scene) * (window.devicePixelRatio || 1))
+    drawBlocks(context, this.scene, this.drawn(pixels))
   }
 
   /** Measures the canvas and its level; false if it has no room. */
-  private measure(): boolean {
+  protected override measure(width = this.canvas.clientWidth, height = this.canvas.clientHeight): boolean {
     const { scene } = this
-    scene.width = this.canvas.clientWidth
-    scene.height = this.canvas.clientHeight
+    scene.width = width
+    scene.height = height
     const pixels = plotWidth(scene) * (window.devicePixelRatio || 1)
     scene.level = levelFor((scene.view.end - scene.view.start) / pixels, scene.levels)
-    return scene.width >= LEFT + 50 && scene.height >= 60
+    return width >= LEFT + 50 && height >= 60
+  }
+
+  protected override look(): void {
+    this.scene.cursor = this.pointer
+    super.look()
+    this.scene.hovered = rowOf(this.hovered)
+  }
+
+  protected onHover(spot: BlockSpot | null, at: Point): void {
+    this.events.onHover(spot, at)
   }
 
   /** Visible tiles with pictures. Tiles that this frame has no time to paint show an older or coarser picture. */
@@ -240,7 +228,7 @@ export class BlocksEngine {
   }
 
   /** Requests visible tiles, then neighbours and coarser substitutes. */
-  private want(): void {
+  protected override afterDraw(): void {
     const { view, level, levels, extent } = this.scene
     const span = view.end - view.start
     const around = { start: view.start - span / 2, end: view.end + span / 2 }
@@ -256,7 +244,7 @@ export class BlocksEngine {
   }
 
   /** The block at a point; null outside the blocks. */
-  hit(x: number, y: number): BlockSpot | null {
+  protected hit({ x, y }: Point): BlockSpot | null {
     const { scene } = this
     const unit = toUnit(scene, x)
     if (x < LEFT || x > LEFT + plotWidth(scene) || unit < 0 || unit >= scene.extent) return null
@@ -268,8 +256,35 @@ export class BlocksEngine {
     return { tile, column, block: bytes < 0 ? null : blockAt(tile, column, bytes) }
   }
 
+  protected onClick(point: Point, event: PointerEvent): void {
+    const spot = this.hit(point)
+    if (!event.altKey && !event.shiftKey) this.events.onPick(rowOf(spot))
+    else if (spot) this.events.onMoment(spot.tile.event[spot.column])
+  }
+
+  protected override onDoubleClick(): void {
+    this.reset()
+  }
+
+  protected readonly acts: Record<string, () => void> = {
+    '0': () => this.reset(),
+    z: () => this.events.onUndo(),
+    m: () => {
+      const event = this.pointed()
+      if (event !== null) this.events.onMoment(event)
+    },
+    Escape: () => this.events.onPick(null),
+  }
+
+  protected walk(key: string): boolean {
+    if (this.scene.selected === null) return false
+    const next = this.neighbour(key)
+    if (next !== null) this.events.onPick(next)
+    return true
+  }
+
   /** The block above, below, before or after the selected one; null if there is none. */
-  walk(key: string): number | null {
+  private neighbour(key: string): number | null {
     const { scene } = this
     if (scene.selected === null) return null
     for (const [tile] of this.shown()) {
@@ -309,14 +324,18 @@ export class BlocksEngine {
 
   /** The event after which the state is that a place of the axis shows. */
   eventAt(unit: number): number | null {
-    const spot = this.hit(toX(this.scene, unit), this.scene.height / 2)
-    return spot ? spot.tile.event[spot.column] : null
+    return this.eventAtX(toX(this.scene, unit))
   }
 
   /** The state that a person points at: under the pointer, else in the middle of the window. */
   pointed(): number | null {
-    const { scene } = this
-    const spot = this.hit(scene.cursor?.x ?? LEFT + plotWidth(scene) / 2, scene.height / 2)
+    return this.eventAtX(this.scene.cursor?.x ?? LEFT + plotWidth(this.scene) / 2)
+  }
+
+  private eventAtX(x: number): number | null {
+    const spot = this.hit({ x, y: this.scene.height / 2 })
     return spot ? spot.tile.event[spot.column] : null
   }
 }
+
+const rowOf = (spot: BlockSpot | null) => (typeof spot?.block === 'number' ? spot.tile.block[spot.block] : null)

@@ -2,7 +2,7 @@
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { Theme } from '../surface'
-import type { Range } from '../timeline/model'
+import type { Range } from '../viewport'
 import type { BlockColors } from './colors'
 import type { Heights } from './layout'
 import { COLUMNS } from './tileStore'
@@ -19,12 +19,12 @@ export type HistoryAxis = 'events' | 'time'
 /** Blocks, blocks with private pools apart, or segments. */
 export type HistoryLayer = '' | 'pools' | 'segments'
 
-export interface Mark {
+interface Mark {
   at: number
   label: string
 }
 
-export interface Span {
+interface Span {
   label: string
   start: number
   end: number

@@ -3,15 +3,14 @@
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { fromAxis, toAxis } from '../../lib/rankAxis'
-import { fitCanvas as sharpen, type Theme } from '../surface'
+import type { Theme } from '../surface'
 import { type ColorBy, Colors, Strip } from '../timeline/colors'
 import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
-import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from '../timeline/input'
-import { TimelineKeys } from '../timeline/keys'
-import { GUTTERS, HEAD, layoutTracks, rowTop } from '../timeline/layout'
-import type { Item, Range, Spot, TimelineModel } from '../timeline/model'
-import { type Arrow, arrowAt, type Scene, type Step, toTime } from '../timeline/scene'
-import { TimelineWindow } from '../timeline/window'
+import { HEAD, layoutTracks, rowTop } from '../timeline/layout'
+import type { Item, Spot, TimelineModel } from '../timeline/model'
+import { type Arrow, arrowAt, matchByNumber, type Scene, type Step, toTime, visibleTracks } from '../timeline/scene'
+import { type TimelineEvents, TimelineViewport } from '../timeline/viewport'
+import type { Range } from '../viewport'
 import { COMMUNICATION } from './bars'
 import { drawRanks } from './draw'
 import { hitInHead, hitInTracks, spotsOf } from './hit'
@@ -20,14 +19,13 @@ import { activeCollective, collectiveLinks } from './links'
 import {
   type Collective,
   collectivesByCall,
+  isEqualList,
   type RankSection,
   type RanksScene,
   rankView,
   type VisibleSection,
 } from './scene'
-import { restTiles, wantTiles } from './tiles'
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
-import { VisibleSections } from './visibleSections'
 
 export interface RanksEvents extends TimelineEvents {
   /** Keys of visible and nearly visible sections. */
@@ -46,12 +44,8 @@ export interface RankSpot {
 /** Interval of tile requests during a move; none are prefetched then. */
 const ASK_MS = 60
 
-export class RanksEngine extends TimelineWindow implements MovableWindow {
-  private readonly canvas: HTMLCanvasElement
+export class RanksEngine extends TimelineViewport {
   protected readonly events: RanksEvents
-  private readonly hands: TimelineInput
-  private readonly keys: TimelineKeys
-  private readonly observer: ResizeObserver
   readonly scene: RanksScene
   private readonly bars = new Strip()
   private readonly strip = new Strip()
@@ -66,11 +60,9 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
   private asking = 0
   /** The view and time of the last tile request. */
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
-  private frame = 0
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
-    super()
-    this.canvas = canvas
+    super(canvas, keysFrom)
     this.events = events
     this.sight = new VisibleSections((keys) => events.onSight(keys))
     const { arrows, marks, bookmarks } = NO_OVERLAYS
@@ -92,36 +84,20 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
       rank: '',
       event: -1,
     }
-    this.observer = new ResizeObserver(() => this.scroll(0))
-    this.observer.observe(canvas)
-    this.hands = new TimelineInput(canvas, this, events)
-    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
   }
 
-  destroy(): void {
-    this.hands.destroy()
-    this.keys.destroy()
-    this.observer.disconnect()
+  override destroy(): void {
+    super.destroy()
     this.sight.destroy()
     window.clearTimeout(this.asking)
-    cancelAnimationFrame(this.frame)
+  }
+
+  protected override onResize(): void {
+    this.scroll(0)
   }
 
   get model(): Range {
     return this.scene.model
-  }
-
-  get plotWidth(): number {
-    return Math.max(100, this.canvas.clientWidth - this.gutter)
-  }
-
-  get gutter(): number {
-    return this.scene.gutter
-  }
-
-  setGutter(width: number): void {
-    this.scene.gutter = clamp(Math.round(width), GUTTERS.narrowest, GUTTERS.widest)
-    this.redraw()
   }
 
   /** Keeps the top section in place when ranks are added, opened or closed. */
@@ -175,20 +151,9 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
       layout: layoutTracks([], [], 0, new Set(), 0),
       colors: this.colorsOf(model),
       strip: this.strip,
-      match: this.matchOf(model),
+      match: matchByNumber(this.matches, model.store.names.list),
       selected: null,
       range: null,
-    }
-  }
-
-  private matchOf(model: TimelineModel): ((name: number) => boolean) | null {
-    const { matches } = this
-    if (!matches) return null
-    const known: boolean[] = []
-    const names = model.store.names.list
-    return (name) => {
-      known[name] ??= matches(names[name])
-      return known[name]
     }
   }
 
@@ -210,7 +175,8 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
 
   setSearch(matches: ((name: string) => boolean) | null): void {
     this.matches = matches
-    for (const { scene } of this.scene.sections) if (scene) scene.match = this.matchOf(scene.model)
+    for (const { scene } of this.scene.sections)
+      if (scene) scene.match = matchByNumber(matches, scene.model.store.names.list)
     this.redraw()
   }
 
@@ -233,27 +199,10 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  setRange(range: Range | null): void {
-    this.scene.range = range
-    this.redraw()
-  }
-
   setNotes(steps: readonly Step[], bookmarks: RanksScene['bookmarks']): void {
     this.scene.steps = steps
     this.scene.bookmarks = bookmarks
     this.redraw()
-  }
-
-  setView(view: Range): void {
-    this.scene.view = view
-    this.redraw()
-  }
-
-  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
-    const { view } = this.scene
-    if (spot.end >= view.start && spot.start <= view.end) return
-    const span = view.end - view.start
-    this.move((spot.start + spot.end - span) / 2, span, how)
   }
 
   /** Scrolls to an event of a section, to the head of one that is closed. Gives whether nothing more is to be waited for. */
@@ -282,39 +231,29 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  redraw(): void {
-    if (this.frame) return
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0
-      const { scene } = this
-      scene.width = this.canvas.clientWidth
-      scene.height = this.canvas.clientHeight
-      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
-      this.look()
-      this.hands.look()
-      this.standOut()
-      const context = sharpen(this.canvas, scene.width, scene.height)
-      if (context) drawRanks(context, scene, this.bars)
-      this.want()
-    })
-  }
-
   /** Gives visible sections the window in their own time. */
-  private look(): void {
+  protected override measure(width: number, height: number): boolean {
     const { scene } = this
-    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
+    if (!super.measure(width, height)) return false
+    const [first, last] = visibleRange(scene.places, scene.scroll, height - HEAD)
     for (let at = first; at < last; at++) {
       const { section, scene: own } = scene.sections[at]
       if (!own) continue
       own.view = rankView(scene, section.placement)
-      own.level = own.model.levelFor((own.view.end - own.view.start) / this.plotWidth)
+      own.level = own.model.levelFor((own.view.end - own.view.start) / this.plot.width)
       own.scroll = scene.scroll - scene.places[at].top - SECTION
       own.gutter = scene.gutter
-      own.width = scene.width
-      own.height = scene.height
+      own.width = width
+      own.height = height
       own.theme = scene.theme
       own.cursor = null
     }
+    return true
+  }
+
+  protected draw(context: CanvasRenderingContext2D): void {
+    this.standOut()
+    drawRanks(context, this.scene, this.bars)
   }
 
   /** Highlights the hovered event with its partners, and the selected one with its arrows. */
@@ -337,7 +276,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
   }
 
   /** Requests tiles of visible sections. */
-  private want(): void {
+  protected override afterDraw(): void {
     const { scene } = this
     const room = scene.height - HEAD
     const [first, last] = visibleRange(scene.places, scene.scroll, room)
@@ -373,7 +312,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return at < 0 ? null : { at, inside: below - this.scene.places[at].top }
   }
 
-  titleAt(y: number): string | null {
+  protected titleAt(y: number): string | null {
     const found = this.at(y)
     if (!found) return null
     const { section, scene } = this.scene.sections[found.at]
@@ -383,8 +322,8 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return placed ? trackId(section.key, placed.track.id) : null
   }
 
-  hit(x: number, y: number): Item | null {
-    const found = x < this.gutter ? null : this.at(y)
+  protected itemAt(x: number, y: number): Item | null {
+    const found = x < this.scene.gutter ? null : this.at(y)
     if (!found) return null
     const { section, scene: own, overview } = this.scene.sections[found.at]
     if (!own) return null
@@ -397,17 +336,107 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
   }
 
-  arrowAt(x: number, y: number): Arrow | null {
+  protected arrowAt(x: number, y: number): Arrow | null {
     const own = this.scene.sections.find(({ section }) => section.key === this.chosen?.rank)?.scene
     return own ? arrowAt(own, x, y) : null
   }
 
-  neighbour(key: string): Item | null {
+  protected neighbour(key: string): Item | null {
     const { chosen } = this
     const shown = this.scene.sections.find(({ section }) => section.key === chosen?.rank)
     if (!chosen || !shown?.scene) return null
     const { level, view, model } = shown.scene
     const item = model.neighbour(level, view, chosen.spot, key)
     return item && { ...item, start: toAxis(shown.section.placement, item.start), rank: chosen.rank }
+  }
+}
+
+/** Prefetched tiles: limit per section and in total. */
+const AHEAD = 24
+const AHEAD_ALL = 96
+
+/** `still`: number of visible sections at rest; 0 while moving, which disables prefetching. */
+export function wantTiles(shown: VisibleSection, still: number): void {
+  const { scene, overview, isOpen } = shown
+  if (!scene) return
+  const { model, level, view } = scene
+  const asked = [
+    view.start,
+    view.end,
+    level,
+    model.store.version,
+    isOpen && scene.layout,
+    isOpen && scene.scroll,
+    still,
+  ]
+  if (shown.requested && isEqualList(shown.requested, asked)) {
+    model.store.stay()
+    return
+  }
+  shown.requested = asked
+  const groups = new Set(overview.map((lane) => model.lanes[lane].group))
+  if (isOpen)
+    for (const { track } of visibleTracks(scene, false))
+      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
+  const span = view.end - view.start
+  const around = { start: view.start - span / 2, end: view.end + span / 2 }
+  const coarsest = model.head.levels.length - 1
+  const ahead = [
+    ...model.tiles(coarsest, groups, view),
+    ...model.tiles(Math.min(level + 1, coarsest), groups, around),
+    ...model.tiles(level, groups, around),
+  ]
+  model.store.want([
+    ...model.tiles(level, groups, view),
+    ...ahead.slice(0, Math.min(AHEAD, still && Math.ceil(AHEAD_ALL / still))),
+  ])
+}
+
+/** Cancels requests of an invisible section; its tiles stay cached. */
+export function restTiles(shown: VisibleSection): void {
+  if (!shown.requested) return
+  shown.requested = null
+  shown.scene?.model.store.rest()
+}
+
+/** The page hears of them when the sight rests so long, and so often at least. */
+const REST_MS = 120
+const TELL_MS = 500
+
+class VisibleSections {
+  private readonly tell: (keys: readonly string[]) => void
+  private text = ''
+  private timer = 0
+  /** When the pending report was first due. */
+  private since = 0
+
+  constructor(tell: (keys: readonly string[]) => void) {
+    this.tell = tell
+  }
+
+  /** Reports the first sections at once. */
+  see(keys: readonly string[]): void {
+    const text = keys.join(' ')
+    if (text === this.text) return
+    const isFirst = this.text === ''
+    this.text = text
+    if (isFirst) {
+      this.tell(keys)
+      return
+    }
+    const now = performance.now()
+    if (this.timer === 0) this.since = now
+    window.clearTimeout(this.timer)
+    this.timer = window.setTimeout(
+      () => {
+        this.timer = 0
+        this.tell(keys)
+      },
+      Math.max(0, Math.min(REST_MS, this.since + TELL_MS - now)),
+    )
+  }
+
+  destroy(): void {
+    window.clearTimeout(this.timer)
   }
 }

@@ -61,7 +61,7 @@ export function linkedRanksText(sections: readonly Pick<VisibleSection, 'section
 }
 
 /** A rank that came last: at how many collectives, and by how much in all. */
-export interface LateRank {
+interface LateRank {
   key: string
   kind: string
   count: number

@@ -32,7 +32,7 @@ export interface VisibleSection {
 }
 
 /** The last drawing and, from its second use, its pixels: an unmoved window is not drawn twice. */
-export interface DrawnSection {
+interface DrawnSection {
   of: readonly unknown[]
   pixels: Uint32Array | null
 }

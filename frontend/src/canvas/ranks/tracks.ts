@@ -1,7 +1,8 @@
 // Tracks of an open section.
 
 import { type Layout, layoutTracks, tracksOf as timelineTracks } from '../timeline/layout'
-import type { Lane, Range, TimelineModel } from '../timeline/model'
+import type { Lane, TimelineModel } from '../timeline/model'
+import type { Range } from '../viewport'
 import type { RankSection } from './scene'
 
 /** Which tracks an open section has: those of devices, a thin lane each, or all of them. */

@@ -4,17 +4,27 @@ import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { type Arrangement, arrangeLanes } from '../../lib/laneOrder'
 import type { TileKey } from '../../lib/tiles'
-import { fitCanvas as sharpen, type Theme } from '../surface'
+import type { Move } from '../movableViewport'
+import type { Theme } from '../surface'
+import type { Range } from '../viewport'
 import { type ColorBy, Colors, Strip } from './colors'
 import type { Counters } from './counters'
 import { drawTimeline } from './draw'
-import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from './input'
-import { TimelineKeys } from './keys'
-import { GUTTER, GUTTERS, HEAD, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
+import { GUTTER, HEAD, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
 import { type LegendEntry, legendOf } from './legend'
-import type { Item, Range, Spot, TimelineModel } from './model'
-import { type Arrow, arrowAt, type Bookmark, type Gap, type Scene, type Step, toTime, visibleTracks } from './scene'
-import { TimelineWindow } from './window'
+import type { Item, Spot, TimelineModel } from './model'
+import {
+  type Arrow,
+  arrowAt,
+  type Bookmark,
+  type Gap,
+  matchByNumber,
+  type Scene,
+  type Step,
+  toTime,
+  visibleTracks,
+} from './scene'
+import { type TimelineEvents, TimelineViewport } from './viewport'
 
 /** Overlays on the items. */
 export interface Overlays {
@@ -59,17 +69,12 @@ const PINNED = 0.75
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
-export class TimelineEngine extends TimelineWindow implements MovableWindow {
-  private readonly canvas: HTMLCanvasElement
+export class TimelineEngine extends TimelineViewport {
   readonly model: TimelineModel
   protected readonly events: TimelineEvents
-  private readonly hands: TimelineInput
-  private readonly keys: TimelineKeys
-  private readonly observer: ResizeObserver
   readonly scene: Scene
   private arrangement: Arrangement = { pinned: [], moved: [], filter: '' }
   private collapsed: ReadonlySet<string> = new Set()
-  private frame = 0
 
   constructor(
     canvas: HTMLCanvasElement,
@@ -79,8 +84,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     events: TimelineEvents,
     keysFrom: readonly Window[],
   ) {
-    super()
-    this.canvas = canvas
+    super(canvas, keysFrom)
     this.model = model
     this.events = events
     this.scene = {
@@ -96,34 +100,6 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
       ...NO_OVERLAYS,
     }
     this.place()
-    this.observer = new ResizeObserver(() => this.place())
-    this.observer.observe(canvas)
-    this.hands = new TimelineInput(canvas, this, events)
-    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
-  }
-
-  destroy(): void {
-    this.hands.destroy()
-    this.keys.destroy()
-    this.observer.disconnect()
-    cancelAnimationFrame(this.frame)
-  }
-
-  /** Pixels that show time. */
-  get plotWidth(): number {
-    return Math.max(100, this.canvas.clientWidth - this.gutter)
-  }
-
-  get gutter(): number {
-    return this.scene.gutter
-  }
-
-  setGutter(width: number): void {
-    const { narrowest, widest } = GUTTERS
-    const wide = clamp(Math.round(width), narrowest, widest)
-    if (wide === this.gutter) return
-    this.scene.gutter = wide
-    this.redraw()
   }
 
   setTheme(theme: Theme): void {
@@ -137,14 +113,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {
-    const known: boolean[] = []
-    const names = this.model.store.names.list
-    this.scene.match =
-      matches &&
-      ((name) => {
-        known[name] ??= matches(names[name])
-        return known[name]
-      })
+    this.scene.match = matchByNumber(matches, this.model.store.names.list)
     this.redraw()
   }
 
@@ -154,11 +123,6 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     this.scene.selected = spot
     const stays = before?.lane === spot?.lane && before?.row === spot?.row && before?.start === spot?.start
     if (spot && !stays) this.bring(spot.lane, spot.row)
-    this.redraw()
-  }
-
-  setRange(range: Range | null): void {
-    this.scene.range = range
     this.redraw()
   }
 
@@ -175,23 +139,14 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** Moves the window without telling anyone: the URL already knows. */
-  setView(view: Range): void {
-    this.scene.view = view
-    this.redraw()
-  }
-
   legend(most: number): LegendEntry[] {
     return legendOf(this.scene, most)
   }
 
   /** Moves and scrolls to a spot at the same zoom. */
-  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
-    const { view } = this.scene
+  override reveal(spot: Range & Partial<Spot>, how?: Move): void {
     if (spot.lane !== undefined) this.bring(spot.lane, spot.row ?? 0)
-    if (spot.end >= view.start && spot.start <= view.end) return
-    const span = view.end - view.start
-    this.move((spot.start + spot.end - span) / 2, span, how)
+    super.reveal(spot, how)
   }
 
   /** Scrolls to a row; a closed track that does not draw it is opened, and scrolled to once it is. */
@@ -228,6 +183,10 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
+  protected override onResize(): void {
+    this.place()
+  }
+
   /** Updates the layout; a visible selection keeps its place. */
   private place(): void {
     const { selected, height } = this.scene
@@ -241,24 +200,18 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     if (selected && stays) this.scrollTo(selected.lane, selected.row)
   }
 
-  redraw(): void {
-    if (this.frame) return
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0
-      const { scene } = this
-      scene.width = this.canvas.clientWidth
-      scene.height = this.canvas.clientHeight
-      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
-      scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plotWidth)
-      this.hands.look()
-      const context = sharpen(this.canvas, scene.width, scene.height)
-      if (context) drawTimeline(context, scene)
-      this.want()
-    })
+  protected override measure(width: number, height: number): boolean {
+    const { scene } = this
+    scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plot.width)
+    return super.measure(width, height)
+  }
+
+  protected draw(context: CanvasRenderingContext2D): void {
+    drawTimeline(context, this.scene)
   }
 
   /** Requests visible tiles, then neighbours and coarser substitutes. */
-  private want(): void {
+  protected override afterDraw(): void {
     const { scene, model } = this
     const { view, level } = scene
     const groups = new Set<number>()
@@ -293,28 +246,28 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     return placed ? { placed, inside } : null
   }
 
-  titleAt(y: number): string | null {
+  protected titleAt(y: number): string | null {
     return this.placedAt(y)?.placed.track.id ?? null
   }
 
-  arrowAt(x: number, y: number): Arrow | null {
+  protected arrowAt(x: number, y: number): Arrow | null {
     return arrowAt(this.scene, x, y)
   }
 
-  neighbour(key: string): Item | null {
+  protected neighbour(key: string): Item | null {
     const { selected, level, view } = this.scene
     return selected && this.model.neighbour(level, view, selected, key)
   }
 
-  hit(x: number, y: number): Item | null {
+  protected itemAt(x: number, y: number): Item | null {
     const { scene } = this
-    if (x < this.gutter || y < HEAD) return null
+    if (x < scene.gutter || y < HEAD) return null
     const found = this.placedAt(y)
     if (found?.placed.track.kind !== 'lane') return null
     const row = rowAt(found.placed, found.inside)
     const off = found.inside - rowTop(found.placed, row)
     if (off < -1 || off > 16) return null
-    const slack = ((scene.view.end - scene.view.start) / (scene.width - this.gutter)) * 3
+    const slack = ((scene.view.end - scene.view.start) / (scene.width - scene.gutter)) * 3
     return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
   }
 }

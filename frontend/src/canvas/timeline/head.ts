@@ -3,8 +3,8 @@
 import { divisions, multiples, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
 import { boxColors, cutText, drawBox, FONT, FONT_TITLE } from '../surface'
+import type { Range } from '../viewport'
 import { AXIS, HEAD, STRIP } from './layout'
-import type { Range } from './model'
 import { type Bookmark, type HeadStage, type Stage, toX } from './scene'
 
 export function drawHead(context: CanvasRenderingContext2D, scene: HeadStage, marks: number[], step: number): void {

@@ -15,7 +15,7 @@ const PAD = 6
 const SMALL = 24
 const CHART = 40
 
-export type Track = { id: string; title: string; subtitle: string } & (
+type Track = { id: string; title: string; subtitle: string } & (
   | { kind: 'lane'; lane: number; rows: number }
   | { kind: 'counter'; counter: number }
 )

@@ -3,12 +3,8 @@ import type { Timeline } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
 import type { Budget, StoreEvents } from '../tileCache'
+import type { Range } from '../viewport'
 import { type Tile, TileStore } from './tileStore'
-
-export interface Range {
-  start: number
-  end: number
-}
 
 export interface Lane {
   id: string

@@ -2,10 +2,11 @@
 
 import type { Timeline } from '../../api/payloads'
 import type { Theme } from '../surface'
+import type { Range } from '../viewport'
 import type { Colors, Strip } from './colors'
 import type { Counters } from './counters'
 import { BAR, HEAD, type Layout, type Placed, rowTop } from './layout'
-import type { Item, Range, Spot, TimelineModel } from './model'
+import type { Item, Spot, TimelineModel } from './model'
 
 /** One end of an arrow. */
 export interface Point extends Spot {
@@ -94,7 +95,7 @@ export interface Scene extends HeadStage {
 }
 
 /** The time scale of a canvas. */
-export type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
+type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
 
 export const toX = (scene: Plot, time: number) =>
   scene.gutter + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - scene.gutter)
@@ -156,4 +157,17 @@ export function visibleTracks(scene: Scene, pinned: boolean): Placed[] {
   const low = scene.scroll
   const high = scene.scroll + scene.height - HEAD - scene.layout.fixed
   return scene.layout.rest.filter((placed) => placed.top + placed.height >= low && placed.top <= high)
+}
+
+/** Whether each name of a model matches a search, answered once a name; null without a search. */
+export function matchByNumber(
+  matches: ((name: string) => boolean) | null,
+  names: readonly string[],
+): ((name: number) => boolean) | null {
+  if (!matches) return null
+  const known: boolean[] = []
+  return (name) => {
+    known[name] ??= matches(names[name])
+    return known[name]
+  }
 }

@@ -1,6 +1,6 @@
 // Diff: changes from a baseline to the open profile.
 import { Button, SegmentedControl } from '@mantine/core'
-import { useEffect, useMemo, useState } from 'react'
+import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
 import { format } from '../../lib/format'
@@ -16,6 +16,8 @@ import {
   spanVersion,
 } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
+import type { Row } from '../../lib/tableRows'
+import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
@@ -23,29 +25,31 @@ import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { joinList, splitList, type Values } from '../../state/tensorboardHash'
-import { setRoute, useRoute } from '../../state/urlState'
+import { joinList, type Values } from '../../state/tensorboardHash'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
-import { CallTree } from '../../widgets/callTree'
 import { CaptureProblem } from '../../widgets/capturePicker'
 import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
+import { TreeTable } from '../../widgets/tree'
 import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
-import { ComparedKernel } from './comparedKernel'
 import { ComparedRow, type Side } from './comparedRow'
 import { DeviceComparison } from './deviceComparison'
 import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
+import rowDetailCss from '../../parts/rowDetail.module.css'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
+import bothSidesCss from './comparedRow.module.css'
 import css from './diff.module.css'
 
 const CHOSEN = ['steps', 'window', 'capture'] as const
+const WITHOUT_KIND = ['node_kind']
 /** Most bars that fit beside the settings. */
 const MOST_NARROW = 7
 const hasDevice = (profile: Profile | null) =>
@@ -355,11 +359,24 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
   )
 }
 
+const NO_NODES: ReadonlySet<number> = new Set()
+/** Pixels of the pair of bars. */
+const PAIR_PX = 150
+
 function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
   const route = useRoute()
-  const path = useMemo(() => splitList(route.node), [route.node])
   const device = measure.startsWith('device')
   const metric = tree.columns.find((column) => column.metric.key === 'delta_ns')?.metric
+  const isByChange = route.order === 'change'
+  const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> }>({ tree, nodes: NO_NODES })
+  const open = opened.tree === tree ? opened.nodes : NO_NODES
+  const [selected, onSelect] = useState(-1)
+  const numbers = useCallback((key: string) => tree.rows.map((row) => Number(row[key] ?? 0)), [tree])
+  const sequence = useMemo(
+    () => treeSequence(tree.parent, [], numbers('delta_ns').map(Math.abs), isByChange ? 'value' : ''),
+    [tree, numbers, isByChange],
+  )
+  const most = useMemo(() => Math.max(...numbers('base_ns'), ...numbers('exp_ns'), 1e-9), [numbers])
   return (
     <Card
       className={layoutCss.span12}
@@ -368,7 +385,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       actions={
         <SegmentedControl
           size="xs"
-          value={route.order === 'change' ? 'change' : 'tree'}
+          value={isByChange ? 'change' : 'tree'}
           onChange={(next) => setRoute({ order: next === 'tree' ? '' : next })}
           aria-label="Order of the calls"
           data={[
@@ -379,12 +396,32 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       }
     >
       {tree.rows.length > 0 ? (
-        <CallTree
-          tree={tree}
-          path={path}
-          order={route.order === 'change' ? 'change' : 'tree'}
-          onPath={(next) => setRoute({ node: joinList(next) }, true)}
-        />
+        <div data-testid="call-tree" className={css.calls}>
+          <TreeTable
+            tree={tree}
+            without={WITHOUT_KIND}
+            open={open}
+            onOpen={(nodes) => setOpened({ tree, nodes })}
+            selected={selected < tree.rows.length ? selected : -1}
+            onSelect={onSelect}
+            match={null}
+            sequence={sequence}
+            extra={{
+              title: 'Time',
+              help: 'Baseline above, experiment below',
+              width: PAIR_PX,
+              cell: (row) => (
+                <span aria-hidden="true">
+                  <i
+                    className={`${css.pair} ${css.base}`}
+                    style={{ width: `${(Number(row.base_ns) / most) * 100}%` }}
+                  />
+                  <i className={`${css.pair} ${css.exp}`} style={{ width: `${(Number(row.exp_ns) / most) * 100}%` }} />
+                </span>
+              ),
+            }}
+          />
+        </div>
       ) : (
         <p className={textCss.none}>
           No calls with {device ? 'device' : 'host'} time on either side.{' '}
@@ -396,5 +433,30 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
         </p>
       )}
     </Card>
+  )
+}
+
+function ComparedKernel({ row, base, exp }: { row: Row; base: Side; exp: Side }) {
+  return (
+    <div className={bothSidesCss.sides}>
+      <KernelOfSide name={row.base_kernel} label="Open in baseline" side={base} />
+      <KernelOfSide name={row.exp_kernel} label="Open in experiment" side={exp} />
+    </div>
+  )
+}
+
+function KernelOfSide({ name, label, side }: { name: Row[string] | undefined; label: string; side: Side }) {
+  if (!name) return null
+  return (
+    <div className={rowDetailCss.name}>
+      <span className={textCss.mono}>{String(name)}</span>
+      <Button
+        size="compact-xs"
+        variant="default"
+        onClick={() => openViewOfProfile({ ...side }, 'kernels', { where: joinList([`name:${name}`]) })}
+      >
+        {label}
+      </Button>
+    </div>
   )
 }

@@ -3,6 +3,7 @@ import { Button, NativeSelect } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../../api/payloads'
+import { ofWorker } from '../../lib/companions'
 import { format } from '../../lib/format'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle } from '../../lib/names'
@@ -14,7 +15,7 @@ import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { setRoute, useRoute } from '../../state/urlState'
+import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { BreakdownBar, type OnLink } from '../../widgets/breakdown'
 import { CurveBlock } from '../../widgets/curve'
@@ -37,7 +38,6 @@ import {
   STEPS,
 } from './memoryBlocks'
 import { CurveCard } from './memoryCurve'
-import { MemoryFlowLinks } from './memoryFlowLinks'
 import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -358,3 +358,25 @@ function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) 
 
 /** The query without window. */
 const windowless = ({ run, worker, span, steps }: Query): Query => ({ run, worker, span, steps })
+
+const MODEL = 'memory_flow'
+
+function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profile: Profile }) {
+  const flows = ofWorker(catalog, profile, MODEL)
+  if (flows.length === 0) return null
+  return (
+    <Card title="Tensors of this worker">
+      <p className={textCss.none}>Address, lifetime and allocating operator of each tensor.</p>
+      {flows.map((address) => (
+        <Button
+          key={address.span}
+          size="compact-xs"
+          variant="default"
+          onClick={() => openViewOfProfile({ ...address }, MODEL, {})}
+        >
+          Open the memory flow{flows.length > 1 && ` of span ${address.span}`}
+        </Button>
+      ))}
+    </Card>
+  )
+}

@@ -3,6 +3,7 @@ import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
+import { categoryColor } from '../../lib/color'
 import { counted, format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
 import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/phases'
@@ -16,11 +17,11 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Bars } from '../../widgets/bars'
 import { Placeholder } from '../../widgets/basics'
 import { CloseIcon } from '../../widgets/icons'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
+import barsCss from '../../widgets/bars.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './phases.module.css'
 
@@ -245,5 +246,43 @@ function Pattern({ names }: { names: Figures | null }) {
         }
       />
     </Tooltip>
+  )
+}
+
+const HEIGHT = 18
+
+export function Bars(props: {
+  values: readonly number[]
+  /** Of the bars, as `labels` of a step or several. */
+  labels: readonly string[]
+  noun: string
+  category: string
+  width: number
+}) {
+  const { values, labels, noun, category, width } = props
+  const top = Math.max(...values, 0)
+  const low = values.length > 0 ? Math.min(...values) : 0
+  const each = Math.min(16, width / Math.max(values.length, 1))
+  const text = `${format(low, 'ns')} to ${format(top, 'ns')} per ${noun}`
+  return (
+    <svg data-testid="bars" className={barsCss.bars} width={width} height={HEIGHT} role="img" aria-label={text}>
+      <title>{text}</title>
+      {top > 0 &&
+        values.map((value, i) => {
+          const height = Math.max(value > 0 ? 1 : 0, (value / top) * (HEIGHT - 1))
+          return (
+            <rect
+              key={labels[i]}
+              x={i * each}
+              y={HEIGHT - height}
+              width={Math.max(1, each - 2)}
+              height={height}
+              fill={categoryColor(category)}
+            >
+              <title>{`${noun} ${labels[i]}: ${format(value, 'ns')}`}</title>
+            </rect>
+          )
+        })}
+    </svg>
   )
 }

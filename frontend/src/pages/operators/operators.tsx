@@ -1,5 +1,9 @@
 // Operators: donuts, table and details.
-import type { View } from '../../api/payloads'
+
+import { Button } from '@mantine/core'
+import type { Query } from '../../api/client'
+import type { Breakdown, View } from '../../api/payloads'
+import { DetailBlock, FirstRows } from '../../parts/detailBlock'
 import { GraphReplays } from '../../parts/graphReplays'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
@@ -7,10 +11,13 @@ import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
+import { followLink, showHits } from '../../state/links'
 import { openView } from '../../state/urlState'
 import { Placeholder, Value } from '../../widgets/basics'
+import { BreakdownBar } from '../../widgets/breakdown'
+import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
-import { KernelsWithoutOperator, NO_OPERATOR } from './kernelsWithoutOperator'
+import css from '../../parts/rowDetail.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 
@@ -79,5 +86,39 @@ function RuntimeCallsNote({ view }: { view: View }) {
         Show runtime calls
       </button>
     </p>
+  )
+}
+
+const NO_OPERATOR = '(no operator)'
+const WHERE = [`operator:${NO_OPERATOR}`]
+
+function KernelsWithoutOperator({ reasons, base }: { reasons: Breakdown | null; base: Query }) {
+  return (
+    <div className={css.grid}>
+      <div className={css.name}>
+        <span />
+        <Button
+          size="compact-xs"
+          variant="default"
+          leftSection={<TimelineIcon />}
+          onClick={() => showHits(WHERE, NO_OPERATOR)}
+        >
+          Show in timeline
+        </Button>
+      </div>
+      {reasons && (
+        <DetailBlock title="Why there is no operator" wide>
+          <BreakdownBar payload={reasons} onLink={followLink} />
+        </DetailBlock>
+      )}
+      <FirstRows
+        title="Launched work"
+        view="operators"
+        table="no_operator"
+        base={base}
+        limit={100}
+        nameStyle="kernel"
+      />
+    </div>
   )
 }

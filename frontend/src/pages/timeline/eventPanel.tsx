@@ -1,14 +1,18 @@
 // Details of the selected event.
 import { ActionIcon, Button } from '@mantine/core'
-import { Fragment } from 'react'
+import { Fragment, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Catalog, Figure, Profile } from '../../api/payloads'
-import type { Range } from '../../canvas/timeline/model'
+import type { Catalog, ClockInfo, Figure, Profile } from '../../api/payloads'
+import type { Range } from '../../canvas/viewport'
+import { allocationRange } from '../../lib/companions'
 import { shortenMiddle } from '../../lib/names'
+import { addressText } from '../../lib/profiles'
 import { CollectivePeers, type PeerCall } from '../../parts/collectivePeers'
+import { useCompanions } from '../../state/companions'
 import { useView } from '../../state/data'
 import { usePrefs } from '../../state/prefs'
 import { tableOf } from '../../state/rowHighlight'
+import type { Values } from '../../state/tensorboardHash'
 import { openView, openViewOfProfile } from '../../state/urlState'
 import { Card, CopyIconButton, Placeholder } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
@@ -16,7 +20,6 @@ import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
-import { EventAllocations } from './eventAllocations'
 import { EventTensors } from './eventTensors'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -173,4 +176,48 @@ function GoButton(props: { figures: Figure[]; title: string; onGo: (event: numbe
       Go to {title.toLowerCase()}
     </Button>
   )
+}
+
+/** URL state of the snapshot's blocks table, limited to the event's time. */
+function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {
+  const [first, last] = allocationRange(at.start, at.end, trace, snapshot).map(String)
+  return { group: 'held_blocks', axis: 'time', from_ns: first, to_ns: last, min_begin_ns: first, max_begin_ns: last }
+}
+
+/** A button per overlapping snapshot. */
+function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
+  const [wanted, setWanted] = useState('')
+  const found = useCompanions(catalog, profile, wanted)
+  return found.map(({ address, profile: there }) => {
+    const key = JSON.stringify(address)
+    const name = found.length > 1 ? ` of ${address.worker}` : ''
+    if (!there) {
+      return (
+        <Button
+          key={key}
+          size="compact-xs"
+          variant="default"
+          loading={wanted === key}
+          title={`Reads ${addressText(address)} and checks whether both were recorded together`}
+          onClick={() => setWanted(key)}
+        >
+          Read the snapshot{name}
+        </Button>
+      )
+    }
+    if (!profile.clock || !there.clock) return null
+    const state = blocksState(at, profile.clock, there.clock)
+    if (Number(state.to_ns) < 0 || Number(state.from_ns) > there.clock.length_ns) return null
+    return (
+      <Button
+        key={key}
+        size="compact-xs"
+        variant="default"
+        title={`In ${addressText(address)}: blocks allocated on any thread during this event`}
+        onClick={() => openViewOfProfile({ ...address }, 'allocations', state)}
+      >
+        Blocks in the snapshot{name}
+      </Button>
+    )
+  })
 }

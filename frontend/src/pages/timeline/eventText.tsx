@@ -1,7 +1,7 @@
 // Visible events as a table, for screen readers.
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Range } from '../../canvas/timeline/model'
+import type { Range } from '../../canvas/viewport'
 import { usePages } from '../../state/tablePages'
 import { DataTable } from '../../widgets/table'
 

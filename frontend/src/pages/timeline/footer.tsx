@@ -2,7 +2,7 @@
 import type { Timeline } from '../../api/payloads'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import type { LegendEntry } from '../../canvas/timeline/legend'
-import type { Range } from '../../canvas/timeline/model'
+import type { Range } from '../../canvas/viewport'
 import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
 import { shortenMiddle, shortKernel } from '../../lib/names'

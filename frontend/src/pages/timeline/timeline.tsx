@@ -1,38 +1,43 @@
 // Timeline: every event, at the resolution of the screen.
-import { Button } from '@mantine/core'
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { ActionIcon, Button } from '@mantine/core'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Problem, Profile } from '../../api/payloads'
+import type { TimelineEngine } from '../../canvas/timeline/engine'
 import { tracksOf } from '../../canvas/timeline/layout'
 import type { LegendEntry } from '../../canvas/timeline/legend'
-import type { Range, Spot, TimelineModel } from '../../canvas/timeline/model'
+import type { Spot, TimelineModel } from '../../canvas/timeline/model'
 import type { Bookmark } from '../../canvas/timeline/scene'
+import type { Range } from '../../canvas/viewport'
 import { arrangeLanes } from '../../lib/laneOrder'
+import { shortenMiddle } from '../../lib/names'
 import { unreadCount } from '../../lib/profiles'
 import { selectedRanks } from '../../lib/rankSelection'
 import { matcher } from '../../lib/search'
 import type { PageProps } from '../../parts/page'
 import { SearchBox } from '../../parts/tableSection'
 import { rangeOf, useWindow } from '../../parts/useWindow'
-import { useActivity } from '../../state/activity'
+import { clearHits, showTable } from '../../state/links'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { useRunRead } from '../../state/readRuns'
+import { decodeHit, hitTitle } from '../../state/rowHighlight'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
 import { Placeholder, useTheme } from '../../widgets/basics'
+import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { Split } from '../../widgets/split'
-import { TimelineCanvas, type TimelineHandle } from '../../widgets/timelineCanvas'
+import { TimelineCanvas } from '../../widgets/timelineCanvas'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { DisplayMenu, defaultColors, useColors } from './displayMenu'
 import { EventPanel } from './eventPanel'
 import { TimelineEventText } from './eventText'
 import { recordedKinds, TimelineFooter } from './footer'
-import { HitChip } from './hitChip'
 import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
 import { OpenInPerfetto } from './openInPerfetto'
 import { useOverlays } from './overlays'
 import { panelsOf } from './rangePanel'
 import { type Opened, RanksMenu } from './ranks/ranksMenu'
+import { RanksTimeline } from './ranks/ranksTimeline'
 import { TracksMenu, useTracks } from './tracksMenu'
 import { useKernelClasses } from './useKernelClasses'
 import { firstView, useTimeline } from './useTimeline'
@@ -40,12 +45,11 @@ import { ZoomButtons } from './zoomButtons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
 import css from './timeline.module.css'
 
 /** Maximum entries of the colour legend. */
 const KEY = 13
-/** Loaded only for several ranks. */
-const RanksTimeline = lazy(() => import('./ranks/ranksTimeline'))
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
 /** Handles TensorBoard's keys too: it has the focus until the first click. */
@@ -62,32 +66,24 @@ export function TimelinePage(props: PageProps) {
   const menu = useMemo(() => ({ opened, onOpened }), [opened])
   if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
   return (
-    <Suspense fallback={<Waiting />}>
-      <RanksTimeline
-        key={JSON.stringify([open, base.window])}
-        catalog={catalog}
-        opened={profile}
-        open={open}
-        ranks={ranks}
-        base={base}
-        menu={menu}
-      />
-    </Suspense>
+    <RanksTimeline
+      key={JSON.stringify([open, base.window])}
+      catalog={catalog}
+      opened={profile}
+      open={open}
+      ranks={ranks}
+      base={base}
+      menu={menu}
+    />
   )
-}
-
-/** While the code for several ranks is on its way. */
-function Waiting() {
-  useActivity(true)
-  return <Placeholder height="calc(100vh - 90px)" />
 }
 
 function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { menu: Opened }) {
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
-  const handle = useRef<TimelineHandle>(null)
-  const { model, problem, busy, drawn, failures } = useTimeline(profile, () => handle.current?.redraw())
+  const engine = useRef<TimelineEngine>(null)
+  const { model, problem, busy, drawn, failures } = useTimeline(profile, () => engine.current?.redraw())
   const chosen = String(steps ?? '')
   const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
   if (!model || !first)
@@ -103,7 +99,7 @@ function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { men
       drawn={drawn}
       failures={failures}
       problem={problem}
-      handle={handle}
+      engine={engine}
       catalog={catalog}
       menu={menu}
       perfetto={(shown) => (
@@ -128,14 +124,14 @@ function Page(props: {
   drawn: boolean
   failures: readonly Bookmark[]
   problem: Problem | null
-  handle: React.RefObject<TimelineHandle | null>
+  engine: React.RefObject<TimelineEngine | null>
   /** The full range. */
   all: string
   catalog: Catalog
   menu: Opened
   perfetto: (shown: Range) => ReactNode
 }) {
-  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, failures, problem, handle } = props
+  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, failures, problem, engine } = props
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
@@ -158,7 +154,7 @@ function Page(props: {
   // CPU events have no class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
-  const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
+  const reveal = useCallback((spot: Spot) => engine.current?.reveal(spot), [engine])
   // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
@@ -181,7 +177,7 @@ function Page(props: {
   const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(
-    () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
+    () => setLegend((hasLegend && engine.current?.legend(KEY)) || NO_LEGEND),
     [view, colors, classes, busy, tracks, text, theme],
   )
   // A link may name an event, a window or both; the event's row must be visible.
@@ -190,15 +186,15 @@ function Page(props: {
   useEffect(() => {
     if (!selected) return
     const isShown = selected.end >= view.start && selected.start <= view.end
-    if (anywhere || (!arrived.current && isShown)) handle.current?.reveal(selected, 'pan')
+    if (anywhere || (!arrived.current && isShown)) engine.current?.reveal(selected, 'pan')
     arrived.current = true
-  }, [selected, anywhere, view, handle])
+  }, [selected, anywhere, view, engine])
   const bookmark = (time: number) => {
     addBookmark(extras.bookmarks, time)
     setNote(time)
   }
   const goTo = (next: number, at: Range & Partial<Spot>) => {
-    handle.current?.reveal(at)
+    engine.current?.reveal(at)
     setRoute({ event: String(next) })
   }
   const panels = panelsOf({
@@ -215,7 +211,7 @@ function Page(props: {
     range,
     base: profile,
     search,
-    onShow: (next) => handle.current?.show(next),
+    onShow: (next) => engine.current?.show(next),
   })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
@@ -247,15 +243,15 @@ function Page(props: {
           bookmarks={extras.bookmarks}
           open={note}
           onOpen={setNote}
-          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          onGo={(time) => engine.current?.reveal({ start: time, end: time })}
           isSelected={selected !== null}
           onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
           all={all}
           isTight
-          zoom={(factor) => handle.current?.zoom(factor)}
-          reset={() => handle.current?.reset()}
+          zoom={(factor) => engine.current?.zoom(factor)}
+          reset={() => engine.current?.reset()}
         />
         <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
           {text ? 'As chart' : 'As text'}
@@ -306,7 +302,7 @@ function Page(props: {
               onOpen={tracks.open}
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
-              handle={handle}
+              engine={engine}
             />
           )}
           <TimelineFooter
@@ -321,5 +317,27 @@ function Page(props: {
         </section>
       </Split>
     </div>
+  )
+}
+
+function HitChip() {
+  const { hit, from_view: from } = useRoute()
+  const where = decodeHit(hit)
+  if (where.length === 0) return null
+  return (
+    <>
+      <span data-testid="chip" className={toolbarCss.chip} title={where.join('\n')}>
+        <span className={textCss.mute}>Highlighted:</span>{' '}
+        <span className={textCss.mono}>{shortenMiddle(hitTitle(where), 36)}</span>
+        <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
+          <CloseIcon />
+        </ActionIcon>
+      </span>
+      {from && (
+        <Button size="sm" variant="default" onClick={showTable}>
+          Show in table
+        </Button>
+      )}
+    </>
   )
 }

@@ -10,7 +10,7 @@ import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './tracksMenu.module.css'
 
-export interface Tracks {
+interface Tracks {
   arrangement: Arrangement
   collapsed: ReadonlySet<string>
   toggle(id: string): void

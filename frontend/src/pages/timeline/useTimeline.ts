@@ -4,13 +4,14 @@ import type { Query } from '../../api/client'
 import type { Problem, Profile, Timeline } from '../../api/payloads'
 import { getTiles } from '../../api/tiles'
 import type { Budget } from '../../canvas/tileCache'
-import { type Range, TimelineModel } from '../../canvas/timeline/model'
+import { TimelineModel } from '../../canvas/timeline/model'
 import type { Bookmark } from '../../canvas/timeline/scene'
+import type { Range } from '../../canvas/viewport'
 import { parseSteps } from '../../lib/stepSelection'
 import { useActivity } from '../../state/activity'
 import { problemOf, useView } from '../../state/data'
 
-export interface TimelineData {
+interface TimelineData {
   model: TimelineModel | null
   problem: Problem | null
   busy: boolean

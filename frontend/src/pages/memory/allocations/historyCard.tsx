@@ -4,20 +4,26 @@ import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Figures, View } from '../../../api/payloads'
 import type { BlockColoring } from '../../../canvas/blocks/colors'
-import type { BlocksModel } from '../../../canvas/blocks/engine'
+import type { BlocksEngine, BlocksModel } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { counted } from '../../../lib/format'
 import { payloadByName } from '../../../parts/payloadByName'
+import { useView } from '../../../state/data'
+import { setPrefs, usePrefs } from '../../../state/prefs'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Card, Placeholder } from '../../../widgets/basics'
-import { BlocksCanvas, type BlocksHandle } from '../../../widgets/blocksCanvas'
+import { BlocksCanvas } from '../../../widgets/blocksCanvas'
+import { FigureList } from '../../../widgets/figures'
+import { CloseIcon } from '../../../widgets/icons'
 import { ProblemPanel } from '../../../widgets/problem'
-import { BlockPanel } from './blockPanel'
+import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { HistoryCurves } from './historyCurves'
 import { historyMarks } from './historyMarks'
 import { BlocksKey, MomentFigures } from './historySide'
 import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
+import frameCss from '../../../parts/viewFrame.module.css'
 import textCss from '../../../widgets/text.module.css'
+import blockPanelCss from './blockPanel.module.css'
 import css from './historyCard.module.css'
 
 /** Payload with the history's event count. */
@@ -71,8 +77,8 @@ export function HistoryCard(props: {
   const { detail = '' } = route
   const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
   const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
-  const handle = useRef<BlocksHandle>(null)
-  const { model, problem, busy } = useBlocks(query, axis, layer, () => handle.current?.redraw())
+  const engine = useRef<BlocksEngine>(null)
+  const { model, problem, busy } = useBlocks(query, axis, layer, () => engine.current?.redraw())
   if (!model) return problem ? <ProblemPanel problem={problem} /> : <Placeholder height={500} />
   return (
     <>
@@ -83,7 +89,7 @@ export function HistoryCard(props: {
         axis={axis}
         model={model}
         busy={busy}
-        handle={handle}
+        engine={engine}
         onBlocks={onBlocks}
         blockNote={blockNote}
       />
@@ -97,11 +103,11 @@ function Drawn(props: {
   axis: HistoryAxis
   model: BlocksModel
   busy: boolean
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
   onBlocks: (where: string) => void
   blockNote: (block: Figures) => ReactNode
 }) {
-  const { view, base, axis, model, busy, handle, onBlocks, blockNote } = props
+  const { view, base, axis, model, busy, engine, onBlocks, blockNote } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
@@ -168,7 +174,7 @@ function Drawn(props: {
               ),
             }))}
           />
-          <Moves handle={handle} isWhole={isWhole} onMoment={toMoment} />
+          <Moves engine={engine} isWhole={isWhole} onMoment={toMoment} />
         </span>
       }
     >
@@ -180,7 +186,7 @@ function Drawn(props: {
           end={end}
           marks={marks}
           hasKey={block === null && marks.moment === null}
-          handle={handle}
+          engine={engine}
         />
         <div className={css.bands} aria-busy={busy}>
           <BlocksCanvas
@@ -195,7 +201,7 @@ function Drawn(props: {
             onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
             onMoment={toMoment}
             stackOf={stackOf}
-            handle={handle}
+            engine={engine}
           />
         </div>
         <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
@@ -217,7 +223,7 @@ function Drawn(props: {
             )}
             <div className={css.keys}>
               <BlocksKey
-                handle={handle}
+                engine={engine}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
                 // Segments have their own page.
@@ -234,17 +240,17 @@ function Drawn(props: {
 
 /** Buttons for zoom and pan. */
 function Moves(props: {
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
   isWhole: boolean
   onMoment: (event: number) => void
 }) {
-  const { handle, isWhole, onMoment } = props
+  const { engine, isWhole, onMoment } = props
   const buttons: [string, string, () => void, boolean][] = [
-    ['Earlier', '‹', () => handle.current?.pan(-0.25), !isWhole],
-    ['Later', '›', () => handle.current?.pan(0.25), !isWhole],
-    ['Zoom in', '+', () => handle.current?.zoom(0.5), true],
-    ['Zoom out', '−', () => handle.current?.zoom(2), !isWhole],
-    ['Show everything', '↺', () => handle.current?.reset(), true],
+    ['Earlier', '‹', () => engine.current?.pan(-0.25), !isWhole],
+    ['Later', '›', () => engine.current?.pan(0.25), !isWhole],
+    ['Zoom in', '+', () => engine.current?.zoom(0.5), true],
+    ['Zoom out', '−', () => engine.current?.zoom(2), !isWhole],
+    ['Show everything', '↺', () => engine.current?.reset(), true],
   ]
   return (
     <span className={textCss.row}>
@@ -261,7 +267,7 @@ function Moves(props: {
           variant="default"
           className={css.wide}
           onClick={() => {
-            const event = handle.current?.pointed() ?? null
+            const event = engine.current?.pointed() ?? null
             if (event !== null) onMoment(event)
           }}
         >
@@ -269,5 +275,64 @@ function Moves(props: {
         </Button>
       </Tooltip>
     </span>
+  )
+}
+
+const STACK = 'allocation_stack'
+/** Figures above the stack. */
+const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
+
+function BlockPanel(props: {
+  base: Query
+  kind: 'block' | 'segment'
+  row: number
+  onBlocks: (where: string) => void
+  onClose: () => void
+  /** Additional facts about a block. */
+  blockNote: (block: Figures) => ReactNode
+}) {
+  const { base, kind, row, onBlocks, onClose, blockNote } = props
+  const title = kind === 'block' ? 'Block' : 'Segment'
+  const prefs = usePrefs()
+  const resource = useView('active_memory', { ...base, [kind]: row })
+  const payload = resource.data && payloadByName(resource.data, kind, 'figures')
+  const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
+  const known =
+    payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
+  return (
+    <section aria-label={title}>
+      <div className={blockPanelCss.head}>
+        <b>
+          {title} {row.toLocaleString('en-US')}
+        </b>
+        <span className={textCss.row}>
+          {kind === 'block' && (
+            <Button size="compact-xs" variant="default" onClick={() => onBlocks(`block_row:${row}`)}>
+              Show in table
+            </Button>
+          )}
+          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close ${kind}`} onClick={onClose}>
+            <CloseIcon />
+          </ActionIcon>
+        </span>
+      </div>
+      {resource.problem && <ProblemPanel problem={resource.problem} />}
+      {!payload && !resource.problem && <Placeholder height={120} />}
+      {payload && (
+        <div data-testid="block" className={resource.busy ? frameCss.stale : undefined}>
+          <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} exact />
+          {typeof stack === 'string' && stack !== '' ? (
+            <div className={blockPanelCss.stack}>
+              <StackFrames stack={stack} editor={prefs.editor} />
+            </div>
+          ) : (
+            <p className={textCss.none}>The snapshot has no stack for this block.</p>
+          )}
+          {kind === 'block' && blockNote(payload)}
+          <FigureList figures={known.filter(({ metric }) => !FIRST.includes(metric.key))} exact />
+        </div>
+      )}
+    </section>
   )
 }

@@ -2,13 +2,13 @@
 import { memo, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Series } from '../../../api/payloads'
+import type { BlocksEngine } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
 import { categoryColor } from '../../../lib/color'
 import { payloadByName } from '../../../parts/payloadByName'
 import { useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Placeholder, Swatch } from '../../../widgets/basics'
-import type { BlocksHandle } from '../../../widgets/blocksCanvas'
 import { Curve } from '../../../widgets/curve'
 import { type CurveMarks, cutSeries } from '../../../widgets/curveOption'
 import { ProblemPanel } from '../../../widgets/problem'
@@ -28,9 +28,9 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   marks: HistoryMarks
   /** Whether there is room for the key. */
   hasKey: boolean
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
 }) {
-  const { base, axis, start, end, marks, hasKey, handle } = props
+  const { base, axis, start, end, marks, hasKey, engine } = props
   const route = useRoute()
   const [low, high] = KEYS[axis]
   const [from = '', to = ''] = [route[low], route[high]]
@@ -64,7 +64,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
           onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
           onReset={() => setRoute(NO_WINDOW, true)}
           onMoment={(at) => {
-            const event = axis === 'events' ? at : (handle.current?.eventAt(at) ?? null)
+            const event = axis === 'events' ? at : (engine.current?.eventAt(at) ?? null)
             if (event !== null) setRoute({ at: String(event), row: '' }, true)
           }}
         />

@@ -4,12 +4,12 @@ import { useEffect, useState } from 'react'
 import type { View } from '../../../api/payloads'
 import type { ColorKeyEntry } from '../../../canvas/blocks/colors'
 import { envelopeColor } from '../../../canvas/blocks/colors'
+import type { BlocksEngine } from '../../../canvas/blocks/engine'
 import type { HistoryMarks } from '../../../canvas/blocks/scene'
 import { shortFrame } from '../../../lib/frames'
 import { payloadByName } from '../../../parts/payloadByName'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Swatch, useTheme } from '../../../widgets/basics'
-import type { BlocksHandle } from '../../../widgets/blocksCanvas'
 import { FigureList } from '../../../widgets/figures'
 import breakdownCss from '../../../widgets/breakdown.module.css'
 import textCss from '../../../widgets/text.module.css'
@@ -43,7 +43,7 @@ export function MomentFigures({ view }: { view: View }) {
 }
 
 export function BlocksKey(props: {
-  handle: React.RefObject<BlocksHandle | null>
+  engine: React.RefObject<BlocksEngine | null>
   /** Changes with the visible part; null while loading. */
   asked: string | null
   marks: HistoryMarks
@@ -51,13 +51,13 @@ export function BlocksKey(props: {
   onPick?: (label: string) => void
   hasEnvelopes: boolean
 }) {
-  const { handle, asked, marks, onPick, hasEnvelopes } = props
+  const { engine, asked, marks, onPick, hasEnvelopes } = props
   const { detail = '' } = useRoute()
   const theme = useTheme()
   const [legend, setLegend] = useState<readonly ColorKeyEntry[]>([])
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(() => {
-    if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
+    if (asked !== null) setLegend(engine.current?.legend(KEY) ?? [])
   }, [asked, theme])
   return (
     <>

@@ -5,7 +5,7 @@ import type { Bands, Problem } from '../../../api/payloads'
 import type { BlocksModel } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { BlockTileStore } from '../../../canvas/blocks/tileStore'
-import type { Range } from '../../../canvas/timeline/model'
+import type { Range } from '../../../canvas/viewport'
 import type { TileKey } from '../../../lib/tiles'
 import { payloadByName } from '../../../parts/payloadByName'
 import { rangeOf, type TimelineWindow, useMovableWindow } from '../../../parts/useWindow'
@@ -48,7 +48,7 @@ export function useHistoryWindow(axis: HistoryAxis, extent: number): TimelineWin
   return useMovableWindow(view, put)
 }
 
-export interface BlocksData {
+interface BlocksData {
   model: BlocksModel | null
   problem: Problem | null
   busy: boolean

@@ -15,23 +15,26 @@ import { type Group, TableSection } from '../../../parts/tableSection'
 import { ViewFrame } from '../../../parts/viewFrame'
 import { useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
+import { setPrefs, usePrefs } from '../../../state/prefs'
+import { usePages } from '../../../state/tablePages'
 import { setRoute, useRoute } from '../../../state/urlState'
 import { Card, Placeholder, Swatch } from '../../../widgets/basics'
 import { Chart } from '../../../widgets/chart'
 import { Curve } from '../../../widgets/curve'
-import { Headline } from '../../../widgets/figures'
+import { FigureList, Headline } from '../../../widgets/figures'
 import { MemoryMapPicture } from '../../../widgets/memoryMap'
 import { Sentence } from '../../../widgets/notices'
+import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { DevicePicker } from '../devicePicker'
 import { AllocatorEvents } from './allocatorEvents'
 import { MomentBar, stepOf } from './momentBar'
-import { BlockDetail, SelectedBlock } from './selectedBlock'
 import pageCss from '../../../parts/pageHead.module.css'
 import frameCss from '../../../parts/viewFrame.module.css'
 import breakdownCss from '../../../widgets/breakdown.module.css'
 import layoutCss from '../../../widgets/layout.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from './segments.module.css'
+import selectedBlockCss from './selectedBlock.module.css'
 
 const HEIGHT = 470
 const GROUPS: Group[] = [
@@ -353,6 +356,54 @@ function RowBlock({ row, table }: { row: Row; table: Table }) {
         )}
       </span>
       <BlockDetail row={row} table={table} />
+    </div>
+  )
+}
+
+/** The block that was clicked, with its stack; it stays while one steps, as long as it lives. */
+function SelectedBlock({ block, base, view }: { block: string; base: Query; view: View }) {
+  const { device = '', at = '' } = useRoute()
+  const prefs = usePrefs()
+  const asked = useMemo<Query>(() => ({ ...base, device, at }), [base, device, at])
+  const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`block_row:${block}`] }), [block])
+  const pages = usePages('segments', 'blocks_at', asked, one)
+  const row = pages.table?.row_key ? pages.row(0) : undefined
+  if (!pages.table) return <Placeholder height={120} />
+  return (
+    <div className={selectedBlockCss.block} data-testid="chosen-block">
+      <header>
+        <b>Selected block</b>
+        <span className={textCss.row}>
+          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+          <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: '' })}>
+            Deselect
+          </Button>
+        </span>
+      </header>
+      {row ? <BlockDetail row={row} table={pages.table} /> : <p className={textCss.none}>{goneText(view)}</p>}
+    </div>
+  )
+}
+
+const goneText = (view: View) =>
+  `Not allocated after event ${format(payloadByName(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
+
+function BlockDetail({ row, table }: { row: Row; table: Table }) {
+  const prefs = usePrefs()
+  const told = table.columns.filter(({ metric }) => !/^allocation_|^block_row$/.test(metric.key))
+  return (
+    <div className={selectedBlockCss.detail}>
+      <FigureList
+        figures={told.flatMap(({ metric }) =>
+          row[metric.key] === null ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
+        )}
+        exact
+      />
+      {row.allocation_stack ? (
+        <StackFrames stack={String(row.allocation_stack)} editor={prefs.editor} />
+      ) : (
+        <p className={textCss.none}>No stack recorded.</p>
+      )}
     </div>
   )
 }

@@ -1,7 +1,7 @@
 // Sections of a multi-rank timeline: placement and notes.
 import { useMemo } from 'react'
 import type { Collective, RankSection } from '../../../canvas/ranks/scene'
-import type { Range } from '../../../canvas/timeline/model'
+import type { Range } from '../../../canvas/viewport'
 import { format } from '../../../lib/format'
 import type { Address } from '../../../lib/profiles'
 import { type Corrected, fromAxis, type Placement, placement, SAME, type Way } from '../../../lib/rankAxis'

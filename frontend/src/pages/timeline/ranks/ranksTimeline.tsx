@@ -1,13 +1,15 @@
 // Several ranks on one timeline, linked by collectives.
-import { Button, NativeSelect } from '@mantine/core'
+import { Button, Checkbox, NativeSelect, Radio } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Profile } from '../../../api/payloads'
+import type { RanksEngine } from '../../../canvas/ranks/engine'
 import { defaultOpenCount, openSections, toggleSection } from '../../../canvas/ranks/layout'
 import type { RankSection } from '../../../canvas/ranks/scene'
-import { isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
+import { type Detail, isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
 import { Budget } from '../../../canvas/tileCache'
-import type { Range, TimelineModel } from '../../../canvas/timeline/model'
+import type { TimelineModel } from '../../../canvas/timeline/model'
+import type { Range } from '../../../canvas/viewport'
 import { joinIds, splitIds } from '../../../lib/laneOrder'
 import { type Address, readsNote, readsText, sameAddress, unreadCount } from '../../../lib/profiles'
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../../lib/rankAxis'
@@ -15,6 +17,7 @@ import { rankOverview } from '../../../lib/rankOverview'
 import { inOrder, orderOf, rankKey, rankName, ranksText, tracesOfRun } from '../../../lib/rankSelection'
 import { matcher } from '../../../lib/search'
 import type { PeerCall } from '../../../parts/collectivePeers'
+import { MenuButton } from '../../../parts/menuButton'
 import { SearchBox } from '../../../parts/tableSection'
 import { rangeOf, useWindow } from '../../../parts/useWindow'
 import { readBookmarks } from '../../../state/bookmarks'
@@ -24,10 +27,10 @@ import type { Values } from '../../../state/tensorboardHash'
 import { hostWindow, readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { Placeholder } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
-import { RanksCanvas, type RanksHandle } from '../../../widgets/ranksCanvas'
+import { RanksCanvas } from '../../../widgets/ranksCanvas'
 import { Split } from '../../../widgets/split'
 import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
-import { useColors } from '../displayMenu'
+import { ColorsChoice, useColors } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
 import { HIT_STEPS_WIDTH, HitSteps } from '../hitSteps'
@@ -38,7 +41,6 @@ import { firstView } from '../useTimeline'
 import { ZoomButtons } from '../zoomButtons'
 import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
-import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
 import { RanksFooter } from './ranksFooter'
 import { type Opened, RanksMenu } from './ranksMenu'
 import { useClocks, useCollectives, useLateRanks } from './useCollectives'
@@ -47,6 +49,7 @@ import frameCss from '../../../parts/viewFrame.module.css'
 import basicsCss from '../../../widgets/basics.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from '../timeline.module.css'
+import ranksMenuCss from './ranksMenu.module.css'
 
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
 const BYTES = 192e6
@@ -61,7 +64,7 @@ const KEYS_FROM = [...new Set([window, hostWindow])]
 const NONE: ReadonlySet<string> = new Set()
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
-export default function RanksTimeline(props: {
+export function RanksTimeline(props: {
   catalog: Catalog
   opened: Profile
   open: Address
@@ -70,7 +73,7 @@ export default function RanksTimeline(props: {
   menu: Opened
 }) {
   const { catalog, open, ranks, base } = props
-  const handle = useRef<RanksHandle>(null)
+  const engine = useRef<RanksEngine>(null)
   const [known, setKnown] = useState<ReadonlyMap<string, Rank>>(new Map())
   const [sight, setSight] = useState<readonly string[]>([])
   const [budget] = useState(() => new Budget(BYTES, REQUESTS))
@@ -86,7 +89,7 @@ export default function RanksTimeline(props: {
       return next
     })
   }, [])
-  const onTiles = useCallback(() => handle.current?.redraw(), [])
+  const onTiles = useCallback(() => engine.current?.redraw(), [])
   // The open rank first, as it sets the axis; then visible ones, a few at a time.
   const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
   const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
@@ -108,7 +111,7 @@ export default function RanksTimeline(props: {
         />
       ))}
       {model ? (
-        <Page {...props} named={named} known={known} model={model} handle={handle} sight={sight} onSight={setSight} />
+        <Page {...props} named={named} known={known} model={model} engine={engine} sight={sight} onSight={setSight} />
       ) : problem ? (
         <ProblemPanel problem={problem} />
       ) : (
@@ -129,11 +132,11 @@ function Page(props: {
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
   model: TimelineModel
-  handle: React.RefObject<RanksHandle | null>
+  engine: React.RefObject<RanksEngine | null>
   sight: readonly string[]
   onSight: (keys: readonly string[]) => void
 }) {
-  const { catalog, opened, open, ranks, base, menu, known, model, handle, sight, onSight } = props
+  const { catalog, opened, open, ranks, base, menu, known, model, engine, sight, onSight } = props
   const route = useRoute()
   const prefs = usePrefs()
   const detail = useDetail()
@@ -187,7 +190,7 @@ function Page(props: {
   const { spot, arrows } = useSelectedEvent(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
-  const { found, go } = useRankHits(query, view, onAxis, event, handle)
+  const { found, go } = useRankHits(query, view, onAxis, event, engine)
   const [isText, setText] = useState(false)
   const selected = useMemo(
     () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
@@ -208,7 +211,7 @@ function Page(props: {
       opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
     [opened],
   )
-  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, handle)
+  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, engine)
   const bookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -222,7 +225,7 @@ function Page(props: {
         profile={profile}
         isElsewhere={at !== ''}
         onGo={(next, to) => {
-          handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+          engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
           setRoute({ event: String(next) })
         }}
         onClose={() => setRoute({ event: '', at: '' })}
@@ -232,7 +235,7 @@ function Page(props: {
     range,
     base: opens,
     search,
-    onShow: (next) => handle.current?.show(next),
+    onShow: (next) => engine.current?.show(next),
   })
   return (
     <div className={`${frameCss.page} ${css.page}`}>
@@ -263,14 +266,14 @@ function Page(props: {
           bookmarks={bookmarks}
           open={note}
           onOpen={setNote}
-          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          onGo={(time) => engine.current?.reveal({ start: time, end: time })}
           isSelected={false}
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
           all="Full range"
-          zoom={(factor) => handle.current?.zoom(factor)}
-          reset={() => handle.current?.reset()}
+          zoom={(factor) => engine.current?.zoom(factor)}
+          reset={() => engine.current?.reset()}
         />
         <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
           {isText ? 'As chart' : 'As text'}
@@ -339,7 +342,7 @@ function Page(props: {
               onBookmark={bookmark}
               onGutter={(gutter) => setPrefs({ gutter })}
               onSight={onSight}
-              handle={handle}
+              engine={engine}
             />
           )}
           <RanksFooter
@@ -371,13 +374,13 @@ function useRankHits(
   view: Range,
   placed: Placement,
   event: number | null,
-  handle: React.RefObject<RanksHandle | null>,
+  engine: React.RefObject<RanksEngine | null>,
 ) {
   const own = useMemo(() => ownRange(placed, view), [placed, view])
   const within = useMemo<Query>(() => ({ ...query, start_ns: own.start, end_ns: own.end }), [query, own])
   const reveal = useCallback(
-    ({ start, end }: Range) => handle.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
-    [placed, handle],
+    ({ start, end }: Range) => engine.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
+    [placed, engine],
   )
   return useHits(query, within, own, event, reveal)
 }
@@ -391,7 +394,7 @@ function usePartner(
   chosen: Query,
   placements: ReadonlyMap<string, Placement>,
   known: ReadonlyMap<string, Rank>,
-  handle: React.RefObject<RanksHandle | null>,
+  engine: React.RefObject<RanksEngine | null>,
 ): (partner: PeerCall) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
   // Its place on the axis is known once its trace is loaded.
@@ -401,9 +404,9 @@ function usePartner(
     // Do not interrupt a user who moved elsewhere.
     if (awaited.key !== at) setAwaited(null)
     if (!placed) return
-    handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
+    engine.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
     setAwaited(null)
-  }, [awaited, at, placed, handle])
+  }, [awaited, at, placed, engine])
   return ({ worker, event, start, end }) => {
     const address = { run: String(chosen.run), worker, span: String(chosen.span) }
     const key = sameAddress(address, open) ? '' : rankKey(open, address)
@@ -451,4 +454,37 @@ function usePlacing(
       busy: { busy, busy_is_device: model.head.busy_is_device },
     }
   }, [sections, named, detail, model, text, opened])
+}
+
+const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
+const useLinks = (): boolean => useRoute().links !== 'none'
+
+function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
+  const detail = useDetail()
+  const links = useLinks()
+  return (
+    <MenuButton label="Display">
+      <Checkbox
+        size="xs"
+        checked={links}
+        onChange={() => setRoute({ links: links ? 'none' : '' })}
+        label="Link collectives across ranks"
+      />
+      <Radio.Group
+        size="xs"
+        label="Tracks of an open rank"
+        value={detail}
+        onChange={(next) => setRoute({ detail: next === 'streams' ? '' : next })}
+      >
+        <div className={toolbarCss.menu}>
+          <Radio size="xs" value="streams" label="Device streams" />
+          <Radio size="xs" value="all" label="All" />
+        </div>
+      </Radio.Group>
+      <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
+      <p className={`${textCss.mute} ${ranksMenuCss.alone}`}>
+        Flow arrows, gaps, charts and pinned tracks are available with a single rank.
+      </p>
+    </MenuButton>
+  )
 }

@@ -1,0 +1,190 @@
+// A viewport whose window moves along one axis: wheel, drag, pinch and keys pan and zoom it.
+//
+// A pressed key W: onKey, hold, glide, step, zoom, move, then setView (which redraws) and onView (which tells the page).
+import { clamp } from '../lib/axisTicks'
+import { type Drag, type Pinch, type Point, type Range, Viewport } from './viewport'
+
+/** How the window moved: along the axis, closer or further, or to another place at once. */
+export type Move = 'pan' | 'zoom' | 'jump'
+
+/** Everything there is to see, and the width of the closest zoom. */
+export interface Limits extends Range {
+  narrowest: number
+}
+
+const WHEEL_ZOOM = 0.0022
+const WHEEL_LINE_PX = 16
+/** Of held keys, per second: e-foldings of zoom, windows, pixels. */
+const KEY_ZOOM = 2.2
+const KEY_PAN = 1.2
+const KEY_SCROLL_PX = 500
+const KEY_PAGE_PX = 2400
+/** A tap moves as far as a key that is held so long. */
+const TAP_MS = 60
+const FRAME_MS = 50
+
+/** The zoom of a wheel that turned by so many pixels. */
+export const wheelFactor = (pixels: number) => Math.exp(clamp(pixels, -240, 240) * WHEEL_ZOOM)
+
+export abstract class MovableViewport<Hit> extends Viewport<Hit> {
+  abstract readonly scene: { view: Range }
+  protected abstract get limits(): Limits
+  /** Where the axis is on the canvas. */
+  protected abstract get plot(): { left: number; width: number }
+  /** The window moved (already clamped, in whole units). */
+  protected abstract onView(view: Range, move: Move): void
+  /** A drag moved the content down by pixels. */
+  protected abstract dragDown(pixels: number): void
+  /** The other axis: of the wheel with Shift or over the labels, and of the arrow keys. `at` is null for keys. */
+  protected abstract moveAcross(pixels: number, at: Point | null): void
+  /** Selects the neighbour of the selected item; false if the key should move the window. */
+  protected abstract walk(key: string, isShift: boolean): boolean
+  protected abstract readonly acts: Record<string, () => void>
+  private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches
+  private readonly held = new Set<string>()
+  private gliding = 0
+
+  override destroy(): void {
+    super.destroy()
+    this.held.clear()
+    cancelAnimationFrame(this.gliding)
+  }
+
+  /** Moves the window without telling the page. */
+  setView(view: Range): void {
+    this.scene.view = view
+    this.redraw()
+  }
+
+  /** `at`: the place that stays, as a share of the window. */
+  zoom(factor: number, at = 0.5): void {
+    const { start, end } = this.scene.view
+    const span = (end - start) * factor
+    this.move(start + (end - start - span) * at, span, 'zoom')
+  }
+
+  pan(fraction: number): void {
+    const { start, end } = this.scene.view
+    this.move(start + (end - start) * fraction, end - start, 'pan')
+  }
+
+  reset(): void {
+    this.show(this.limits)
+  }
+
+  show({ start, end }: Range): void {
+    this.move(start, end - start)
+  }
+
+  move(start: number, span: number, how: Move = 'jump'): void {
+    const { limits } = this
+    const whole = limits.end - limits.start
+    const wide = clamp(span, Math.min(whole, limits.narrowest), whole)
+    const from = clamp(start, limits.start, limits.end - wide)
+    this.setView({ start: from, end: from + wide })
+    // Only the page rounds, so that slow drags move.
+    const first = Math.round(from)
+    this.onView({ start: first, end: Math.max(first + 1, Math.round(from + wide)) }, how)
+  }
+
+  protected override onWheel(event: WheelEvent): void {
+    const { left, width } = this.plot
+    const { view } = this.scene
+    const isAcross = event.shiftKey || event.offsetX < left
+    const isSideways = Math.abs(event.deltaX) > Math.abs(event.deltaY)
+    const isWhole = view.start <= this.limits.start && view.end >= this.limits.end
+    // Nothing to zoom out of: the page scrolls.
+    if (isWhole && !isAcross && !isSideways && !event.ctrlKey && event.deltaY > 0) return
+    event.preventDefault()
+    const pixels = event.deltaMode === 1 ? WHEEL_LINE_PX : 1
+    // Browsers turn Shift + wheel into a horizontal scroll.
+    if (isAcross) this.moveAcross((event.deltaY || event.deltaX) * pixels, { x: event.offsetX, y: event.offsetY })
+    else if (isSideways) this.pan((event.deltaX * pixels) / width)
+    else this.zoom(wheelFactor(event.deltaY * pixels), clamp((event.offsetX - left) / width, 0, 1))
+  }
+
+  protected override startDrag(from: Point, _event: PointerEvent): Drag | null {
+    const { view } = this.scene
+    const span = view.end - view.start
+    let { y } = from
+    return {
+      cursor: 'grabbing',
+      move: (to) => {
+        this.move(view.start - ((to.x - from.x) / this.plot.width) * span, span, 'pan')
+        this.dragDown(to.y - y)
+        y = to.y
+      },
+    }
+  }
+
+  /** The place between the fingers stays. */
+  protected override startPinch(first: Pinch): (now: Pinch) => void {
+    const { start, end } = this.scene.view
+    const share = ({ middle }: Pinch) => (middle - this.plot.left) / this.plot.width
+    const held = start + share(first) * (end - start)
+    return (now) => {
+      const span = ((end - start) * first.distance) / now.distance
+      this.move(held - share(now) * span, span, 'zoom')
+    }
+  }
+
+  protected override onKey(key: string, event: KeyboardEvent): boolean {
+    if (key.startsWith('Arrow') && this.walk(key, event.shiftKey)) return true
+    if (this.moves[key]) this.hold(key)
+    else if (!this.acts[key]) return false
+    else if (!event.repeat) this.acts[key]()
+    return true
+  }
+
+  protected override onKeyUp(key: string): void {
+    this.held.delete(key)
+  }
+
+  protected override onBlur(): void {
+    this.held.clear()
+  }
+
+  /** Held keys glide; a tap moves one notch. */
+  private hold(key: string): void {
+    if (this.calm) {
+      this.step(key, 2 * TAP_MS)
+      return
+    }
+    this.held.add(key)
+    if (this.gliding === 0) this.glide(performance.now(), true)
+  }
+
+  private glide(before: number, isFirst: boolean): void {
+    this.gliding = requestAnimationFrame((now) => {
+      for (const key of this.held) this.step(key, isFirst ? TAP_MS : Math.min(FRAME_MS, now - before))
+      this.gliding = 0
+      if (this.held.size > 0) this.glide(now, false)
+    })
+  }
+
+  private step(key: string, ms: number): void {
+    this.moves[key](ms / 1000)
+  }
+
+  private readonly zoomIn = (seconds: number) => this.zoom(Math.exp(-KEY_ZOOM * seconds))
+  private readonly zoomOut = (seconds: number) => this.zoom(Math.exp(KEY_ZOOM * seconds))
+  private readonly panBack = (seconds: number) => this.pan(-KEY_PAN * seconds)
+  private readonly panOn = (seconds: number) => this.pan(KEY_PAN * seconds)
+  private readonly moves: Record<string, (seconds: number) => void> = {
+    w: this.zoomIn,
+    '+': this.zoomIn,
+    '=': this.zoomIn,
+    s: this.zoomOut,
+    '-': this.zoomOut,
+    a: this.panBack,
+    ArrowLeft: this.panBack,
+    d: this.panOn,
+    ArrowRight: this.panOn,
+    ArrowUp: (seconds) => this.moveAcross(-KEY_SCROLL_PX * seconds, null),
+    ArrowDown: (seconds) => this.moveAcross(KEY_SCROLL_PX * seconds, null),
+    PageUp: (seconds) => this.moveAcross(-KEY_PAGE_PX * seconds, null),
+    PageDown: (seconds) => this.moveAcross(KEY_PAGE_PX * seconds, null),
+    Home: () => this.pan(-1e9),
+    End: () => this.pan(1e9),
+  }
+}
