@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
+from tb_plugin.views.distributed.rank.kernel_times import KERNEL
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.lib.intervals import first_in, measure_within, union
 from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
-from tb_plugin.views.distributed.rank.kernel_times import KERNEL
 from tb_plugin.views.distributed.rank.profile import CALL, GROUP, STEP, blocked_ns
 from tb_plugin.views.distributed.rank.time_before_calls import PARTS
 from tb_plugin.views.distributed.stragglers.table import straggler_table
