@@ -24,8 +24,8 @@ Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 FEWEST_KERNELS = 8
 # A recorder that loses events loses a small part of them. If more is missing, the capture is of another graph.
 LEAST_COMMON_SHARE = 2 / 3
-# Maximum number of nodes compared per graph.
-MOST_COMPARED = 50_000_000
+# Maximum number of nodes compared per graph, and of captures of another size, most similar size first.
+MOST_COMPARED, MOST_PARTIAL = 50_000_000, 64
 FIELDS = ("kind", "name", "grid", "block")
 
 
@@ -92,49 +92,61 @@ class _Captures:
         if not len(self._begin) or nodes.start == nodes.stop:
             return None
         size, sizes = nodes.stop - nodes.start, self._end - self._begin
-        matched, agreeing = np.zeros(len(sizes), np.int64), self._first_equal(nodes)
-        near = np.flatnonzero(agreeing == np.minimum(min(size, FEWEST_KERNELS), sizes))
-        if sizes[near].sum() <= MOST_COMPARED:
-            for place in near.tolist():
-                matched[place], agreeing[place] = self._matched(graph, place)
-        is_complete = (matched == size) & (sizes == size)
+        matched, every = np.zeros(len(sizes), np.int64), np.arange(len(sizes))
+        agreeing = self._equal_first(nodes, every, FEWEST_KERNELS)
+        near = every[agreeing == np.minimum(min(size, FEWEST_KERNELS), sizes)]
+        alike = near[sizes[near] == size][: MOST_COMPARED // size]
+        agreeing[alike] = self._equal_first(nodes, alike, size)
+        for place in alike[agreeing[alike] == size].tolist():
+            is_sure = bool(self._is_sure(graph, place).all())
+            matched[place] = agreeing[place] = size if is_sure else 0
+        if not matched.any():
+            others = near[sizes[near] != size]
+            for place in others[np.argsort(np.abs(sizes[others] - size), kind="stable")[:MOST_PARTIAL]].tolist():
+                matched[place], agreeing[place] = self._start(graph, place)
         # Of captures that cannot be used, the one that agrees most is reported.
-        rank = np.where(is_complete, size + 1, np.where(matched.any(), matched, 0))
-        order = np.lexsort((np.abs(sizes - size), -agreeing, -rank))
-        best = np.flatnonzero(rank == rank[order[0]]) if matched.any() else order[:1]
-        starts = np.sort(self._sequences.begin[self._number[np.isin(self._content.of, best)]])
+        order = np.lexsort((np.abs(sizes - size), -agreeing, -matched))
         nearest = int(order[0])
+        best = every[matched == matched[nearest]] if matched.any() else order[:1]
+        starts = np.sort(self._sequences.begin[self._number[np.isin(self._content.of, best)]])
         return Match(starts, int(matched[nearest]), max(size, int(sizes[nearest])), int(agreeing[nearest]))
 
-    def _first_equal(self, nodes: slice) -> Int64:
-        """Returns the number of equal nodes among the first nodes of the graph and of each capture."""
-        place = np.arange(min(nodes.stop - nodes.start, FEWEST_KERNELS))
-        rows = np.minimum(self._begin[:, None] + place, self._end[:, None] - 1)
+    def _equal_first(self, nodes: slice, places: Int64, count: int) -> Int64:
+        """Returns the number of equal nodes among the first ``count`` nodes of the graph and of these captures."""
+        place = np.arange(min(nodes.stop - nodes.start, count))
+        rows = np.minimum(self._begin[places][:, None] + place, self._end[places][:, None] - 1)
         equal = _equal([(mine[nodes][place], of[rows]) for mine, of in self._columns])
-        equal &= place < (self._end - self._begin)[:, None]
+        equal &= place < (self._end - self._begin)[places][:, None]
         found: Int64 = np.logical_and.accumulate(equal, axis=1).sum(axis=1)
         return found
 
-    def _matched(self, graph: int, place: int) -> tuple[int, int]:
-        """Returns how many nodes certainly match a capture, and how many are equal, both from the first node."""
+    def _is_sure(self, graph: int, place: int) -> Bool:
+        """Returns, for each launch of a capture, whether it is certainly the graph node with the same index.
+
+        The order of launches is the order of nodes, or else the names prove which node is which.
+        """
+        rows = slice(int(self._begin[place]), int(self._end[place]))
+        in_order = self.has_ids(graph) or (self._graphs.is_ordered[graph] and not self._is_forked[place])
+        is_kernel = self._sequences.kind[rows] == EventKind.KERNEL
+        found: Bool = (self._sequences.name[rows] != MISSING) | ~is_kernel | in_order
+        return found
+
+    def _start(self, graph: int, place: int) -> tuple[int, int]:
+        """Returns how many nodes certainly match a capture of another size, and how many are equal, both from the
+        first node.
+        """
         nodes, rows = self._graphs.nodes(graph), slice(int(self._begin[place]), int(self._end[place]))
         sides = [(mine[nodes], of[rows]) for mine, of in self._columns]
         sizes = nodes.stop - nodes.start, rows.stop - rows.start
-        agreeing, shorter = _equal_start(sides), min(sizes)
-        is_named = self._sequences.name[rows] != MISSING
-        is_kernel = self._sequences.kind[rows] == EventKind.KERNEL
-        # The order of launches is the order of nodes, or else the names prove which node is which.
-        in_order = self._graphs.is_ordered[graph] and not self._is_forked[place]
-        is_sure = np.full(len(is_named), in_order or self.has_ids(graph)) | is_named | ~is_kernel
-        if agreeing == max(sizes):
-            return (agreeing, agreeing) if is_sure.all() else (0, 0)
-        ends = _equal_start([(mine[::-1], of[::-1]) for mine, of in sides])
-        if agreeing + ends < shorter or shorter < LEAST_COMMON_SHARE * max(sizes):
+        agreeing, ends = _equal_start(sides), _equal_start([(mine[::-1], of[::-1]) for mine, of in sides])
+        if agreeing + ends < min(sizes) or min(sizes) < LEAST_COMMON_SHARE * max(sizes):
             return 0, agreeing
         # Of several equal nodes, any may be missing, so the earliest one counts.
-        length = min(agreeing, shorter - ends)
-        length = length if is_sure[:length].all() else int(np.argmin(is_sure[:length]))
-        named = np.flatnonzero(is_named[:length] & is_kernel[:length])
+        length = min(agreeing, min(sizes) - ends)
+        is_sure = self._is_sure(graph, place)[:length]
+        length = length if is_sure.all() else int(np.argmin(is_sure))
+        is_kernel = self._sequences.kind[rows][:length] == EventKind.KERNEL
+        named = np.flatnonzero(is_kernel & (self._sequences.name[rows][:length] != MISSING))
         return (int(named[-1]) + 1 if len(named) >= FEWEST_KERNELS else 0), agreeing
 
 

@@ -53,10 +53,6 @@ METRICS = OF_LAUNCHES.adding(
             "replay_gap_ns": ("Gap before", "Device idle time since the previous replay."),
             "replay_node_gaps_ns": ("Gaps between nodes", "Idle time inside the replay."),
             "graph_launch_ns": ("Launches", "Host time of the graph launches."),
-            "separate_launch_ns": (
-                "Launched separately",
-                "Estimated host time without graphs: median single launch time multiplied by replayed work.",
-            ),
             "node_total_ns": ("Device time", "Device time of the node over all replays."),
             "node_mean_ns": ("Mean", "Device time divided by replays."),
         },

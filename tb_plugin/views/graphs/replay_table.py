@@ -16,7 +16,7 @@ from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by, measure_within
 from tb_plugin.model.trace.graph_capture import Scopes
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -133,16 +133,6 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
             before = np.minimum(np.maximum.accumulate(end[mine])[:-1], start[mine[1:]])
             found[mine[1:]] = start[mine[1:]] - before - measure_within(busy, before, start[mine[1:]])
     return found
-
-
-def usual_launch_ns(trace: TraceTable) -> int | None:
-    """Returns the median duration of calls that launch one piece of work, or None without such calls."""
-    launched = trace.launch[of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING)]
-    calls, count = np.unique(launched, return_counts=True)
-    calls = calls[(count == 1) & ~trace.calls_that(CallRole.GRAPH)[calls]]
-    if not len(calls):
-        return None
-    return int(np.sort(trace.dur_ns[calls])[(len(calls) - 1) // 2])
 
 
 def labels_of(replays: Replays) -> list[str]:

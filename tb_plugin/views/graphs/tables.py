@@ -24,7 +24,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Sort
 from tb_plugin.views.graphs.metrics import METRICS
-from tb_plugin.views.graphs.replay_table import Account, labels_of, usual_launch_ns
+from tb_plugin.views.graphs.replay_table import Account, labels_of
 
 # Shorter node sequences repeat by chance.
 SHORTEST = 4
@@ -103,7 +103,6 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     has_call = account.call != MISSING
     most, known = _most(account, len(labels))
     repeated = [parts[each] for each in number.tolist()]
-    usual = usual_launch_ns(trace)
     gaps, span = groups.sum(account.node_gaps_ns), groups.sum(account.end_ns - account.start_ns)
     nodes = np.zeros(len(groups), np.int64)
     np.maximum.at(nodes, groups.of, account.nodes)
@@ -128,9 +127,6 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
             groups.sum(np.maximum(account.gap_ns, 0)), mask=~groups.any(account.gap_ns != MISSING)
         ),
         "graph_launch_ns": pa.array(groups.sum(np.where(has_call, account.launch_ns, 0)), mask=~groups.any(has_call)),
-        "separate_launch_ns": pa.array(
-            groups.sum(account.nodes) * (usual or 0), mask=np.full(len(groups), usual is None)
-        ),
         "graph_repeats": pa.array([part and part.count for part in repeated], pa.int64()),
         "repeat_nodes": pa.array([part and part.length for part in repeated], pa.int64()),
         "repeat_ratio": _in_repeats(account, number, repeated, device),
