@@ -80,7 +80,7 @@ def _look(s: Scene) -> Detection | None:
         text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
         "except read memory. They take {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        figures=METRICS.figures(told),
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),

@@ -39,7 +39,7 @@ def block_of(device: DeviceLevels, row: int) -> Figures:
         "user_metadata": metadata,
         "block_row": row,
     }
-    return Figures("block", "Block", device.name, [METRICS.figure(key, value) for key, value in values.items()])
+    return Figures("block", "Block", device.name, METRICS.figures(values))
 
 
 def segment_of(device: DeviceLevels, row: int) -> Figures:
@@ -49,7 +49,7 @@ def segment_of(device: DeviceLevels, row: int) -> Figures:
         **_place(device, column),
         **_lifetime(device, int(device.segment("begin")[row]), int(device.segment("end")[row])),
     }
-    return Figures("segment", "Segment", device.name, [METRICS.figure(key, value) for key, value in values.items()])
+    return Figures("segment", "Segment", device.name, METRICS.figures(values))
 
 
 def _place(device: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:

@@ -38,60 +38,35 @@ def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
 
 
 def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
-    notices = []
+    found = []
     if missing := int(memory.missing.sum()):
-        notices.append(
-            Notice(
-                rule="categories_unmatched",
-                severity="low",
-                text=(
-                    "{category_missing_bytes} were released without a recorded allocation. This memory is counted as "
-                    "allocated before the recording, so the memory levels may be too high."
-                ),
-                todo="",
-                figures=[METRICS.figure("category_missing_bytes", missing)],
-            )
+        text = (
+            "{category_missing_bytes} were released without a recorded allocation. This memory is counted as "
+            "allocated before the recording, so the memory levels may be too high."
         )
+        figures = [METRICS.figure("category_missing_bytes", missing)]
+        found.append(Notice("categories_unmatched", "low", text, "", figures))
     if before := int(memory.before.sum()) - missing:
-        notices.append(
-            Notice(
-                rule="categories_before",
-                severity="info",
-                text=(
-                    "{categories_before_bytes} were allocated before the recording, so their allocation time and "
-                    "operator are unknown. Memory from before the recording is not counted if no operator used it "
-                    "during the recording."
-                ),
-                todo="",
-                figures=[METRICS.figure("categories_before_bytes", before)],
-            )
+        text = (
+            "{categories_before_bytes} were allocated before the recording, so their allocation time and "
+            "operator are unknown. Memory from before the recording is not counted if no operator used it "
+            "during the recording."
         )
+        found.append(Notice("categories_before", "info", text, "", [METRICS.figure("categories_before_bytes", before)]))
     total, unknown = int(at_peak.sum()), int(at_peak[CATEGORIES.index("unknown")])
     if total and unknown > MUCH_UNKNOWN * total:
-        notices.append(
-            Notice(
-                rule="categories_unknown",
-                severity="low",
-                text="{category_share} of the peak has no category.",
-                todo=(
-                    "Record whole training steps, including backward pass and optimizer. Categories are derived from "
-                    "how tensors depend on gradients."
-                ),
-                figures=[METRICS.figure("category_share", unknown / total)],
-                measure="category_share",
-                threshold=MUCH_UNKNOWN,
-            )
+        text = "{category_share} of the peak has no category."
+        todo = (
+            "Record whole training steps, including backward pass and optimizer. Categories are derived from "
+            "how tensors depend on gradients."
         )
+        figures = [METRICS.figure("category_share", unknown / total)]
+        found.append(Notice("categories_unknown", "low", text, todo, figures, "category_share", MUCH_UNKNOWN))
     if not memory.has_actions:
-        notices.append(
-            Notice(
-                rule="categories_levels",
-                severity="info",
-                text=(
-                    "The file contains one memory level per microsecond. Peaks shorter than a microsecond and the "
-                    "sum of all allocations are missing."
-                ),
-                todo="Export to a file name that ends in .raw.json.gz to record every allocation.",
-            )
+        text = (
+            "The file contains one memory level per microsecond. Peaks shorter than a microsecond and the "
+            "sum of all allocations are missing."
         )
-    return Notices("data_quality", "About these numbers", "data", notices)
+        todo = "Export to a file name that ends in .raw.json.gz to record every allocation."
+        found.append(Notice("categories_levels", "info", text, todo))
+    return Notices("data_quality", "About these numbers", "data", found)

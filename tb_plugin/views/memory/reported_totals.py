@@ -75,41 +75,24 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
     notices = []
     if len(named):
         which = "{blocks} of these blocks have" if without_call < len(named) else "These blocks have"
-        more = (
-            f" {which} no recorded call of that name, so the operators around it are unknown." if without_call else ""
+        text = (
+            "The profiler reports the operator that allocated {allocations} blocks of {device}, but not the "
+            "operator that released them. All releases are outside operators."
         )
-        figures = [
-            METRICS.figure("allocations", len(named)),
-            *([METRICS.figure("blocks", without_call)] if 0 < without_call < len(named) else []),
-        ]
-        notices.append(
-            Notice(
-                rule="memory_named",
-                severity="info",
-                text="The profiler reports the operator that allocated {allocations} blocks of {device}, but not the "
-                f"operator that released them. All releases are outside operators.{more}",
-                todo="",
-                figures=[*figures, METRICS.figure("device", device.name)],
-            )
-        )
+        if without_call:
+            text += f" {which} no recorded call of that name, so the operators around it are unknown."
+        figures = [METRICS.figure("allocations", len(named)), METRICS.figure("device", device.name)]
+        if 0 < without_call < len(named):
+            figures.append(METRICS.figure("blocks", without_call))
+        notices.append(Notice("memory_named", "info", text, "", figures))
     older = blocks.size[blocks.allocation == MISSING]
     if len(older):
-        notices.append(
-            Notice(
-                rule="memory_older",
-                severity="info",
-                text=(
-                    "{blocks} blocks of {device} ({block_bytes}) were allocated before the recording and released "
-                    "during the recording. These blocks have negative recorded sizes and count only as releases."
-                ),
-                todo="",
-                figures=[
-                    METRICS.figure("blocks", len(older)),
-                    METRICS.figure("device", device.name),
-                    METRICS.figure("block_bytes", int(older.sum())),
-                ],
-            )
+        text = (
+            "{blocks} blocks of {device} ({block_bytes}) were allocated before the recording and released "
+            "during the recording. These blocks have negative recorded sizes and count only as releases."
         )
+        figures = METRICS.figures({"blocks": len(older), "device": device.name, "block_bytes": int(older.sum())})
+        notices.append(Notice("memory_older", "info", text, "", figures))
     return notices
 
 

@@ -133,7 +133,7 @@ def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == RELEASE_WITHOUT_ALLOCATION).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
     counts = {"components": len(every), "zero_components": zero, "release_components": only}
-    return Figures("component_counts", "Components", "", [METRICS.figure(*each) for each in counts.items()])
+    return Figures("component_counts", "Components", "", METRICS.figures(counts))
 
 
 def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
