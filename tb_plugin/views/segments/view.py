@@ -35,10 +35,16 @@ from tb_plugin.payloads import (
     Series,
 )
 from tb_plugin.views.segments import VIEW
-from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
 from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
-from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
+from tb_plugin.views.segments.tables import (
+    blocks_frame,
+    obstacles_frame,
+    oom_moments_frame,
+    pinning_frame,
+    pools_frame,
+    segments_frame,
+)
 
 
 class Segments(DeclaredView, entry=VIEW):
