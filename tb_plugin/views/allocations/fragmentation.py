@@ -14,7 +14,7 @@ from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at
 from tb_plugin.analysis.snapshot.steps import steps_of
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.groupby import Int64, group, sum_by
 from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
@@ -76,7 +76,7 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
         return
     moment = moment_at(device, event)
     segments = moment.rows
-    free = segments.size - moment.by_row(moment.size, moment.row)
+    free = segments.size - sum_by(moment.row, moment.size, len(segments))
     is_pinned = free < segments.size
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
     pinned, small = int(free[is_pinned].sum()), int(free[~segments.is_large].sum())
