@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.payloads import Metric, Slice
 
 Int8 = npt.NDArray[np.int8]
 
@@ -100,3 +101,16 @@ def categories_of(lives: Lives) -> Int8:
     ]
     codes = [np.int8(ORDER.index(category)) for _, category in rules]
     return np.select([where for where, _ in rules], codes, np.int8(ORDER.index("input"))).astype(np.int8)
+
+
+def category_slices(prefix: str, sizes: Mapping[str, int], source: str) -> list[Slice]:
+    """Returns the parts of a bar of memory by category. Categories without bytes are omitted."""
+    return [
+        Slice(
+            Metric(f"{prefix}_{name}", TITLES.get(name, name), "bytes", f"{MEANINGS.get(name, '')} {source}".strip()),
+            name if name in TITLES else "unknown",
+            size,
+        )
+        for name, size in sizes.items()
+        if size
+    ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
@@ -25,19 +25,15 @@ At a ratio near 1, memory is not the only bottleneck.
 """
 BOUND_SHARE = 0.1
 """Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
-    ),
-    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")}),
-    define(STEPS, "code", {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")}),
+METRICS = OF_RULES.defining(
+    {
+        (STEPS, "ns"): {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
+        (STEPS, "ratio"): {
+            "memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time."),
+        },
+        (STEPS, "number"): {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},
+        (STEPS, "code"): {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")},
+    }
 )
 
 
@@ -80,7 +76,7 @@ def _look(s: Scene) -> Detection | None:
         text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
         "except read memory. They take {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        figures=METRICS.figures(told),
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),

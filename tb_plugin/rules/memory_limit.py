@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
-from tb_plugin.analysis.metrics import FULL_TRACE, define
-from tb_plugin.payloads import Figure
+from tb_plugin.analysis.metrics import FULL_TRACE
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
-METRICS = OF_RULES.adding(
-    define(
-        FULL_TRACE,
-        "ratio",
-        {"memory_peak_ratio": ("Peak memory", "Peak allocated memory divided by device memory.")},
-    ),
-    define(
-        FULL_TRACE,
-        "bytes",
-        {"memory_peak_bytes": ("Peak allocated", "Peak memory allocated by the framework.")},
-    ),
+METRICS = OF_RULES.defining(
+    {
+        (FULL_TRACE, "ratio"): {
+            "memory_peak_ratio": ("Peak memory", "Peak allocated memory divided by device memory.")
+        },
+        (FULL_TRACE, "bytes"): {"memory_peak_bytes": ("Peak allocated", "Peak memory allocated by the framework.")},
+    }
 )
 
 MEMORY_SHARE = 0.9
@@ -44,12 +39,8 @@ def _look(s: Scene) -> Detection | None:
     worst = fullest_device(s)
     if worst is None or worst[0] <= MEMORY_SHARE:
         return None
-    figures: list[Figure] = [
-        METRICS.figure("memory_peak_ratio", worst[0]),
-        METRICS.figure("memory_peak_bytes", worst[1]),
-        METRICS.figure("memory_bytes", worst[2]),
-        METRICS.figure("device", worst[3]),
-    ]
+    keys = ("memory_peak_ratio", "memory_peak_bytes", "memory_bytes", "device")
+    figures = METRICS.figures(dict(zip(keys, worst, strict=True)))
     return Detection(
         s.notice(
             RULE,

@@ -12,14 +12,12 @@ def _look(s: Scene) -> Detection | None:
     """Reports the same problem as the memory view, for the device with the least unused memory."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
+    from tb_plugin.analysis.memory.reserved import room_notice
     from tb_plugin.analysis.memory.trace_devices import devices_of
-
-    devices = [device for device in devices_of(s.trace) if not device.is_host]
     from tb_plugin.analysis.memory.window import window_of
 
+    devices = [device for device in devices_of(s.trace) if not device.is_host]
     window = window_of(s.trace, Params(steps=s.chosen))
-    from tb_plugin.analysis.memory.reserved import room_notice
-
     notices = [room_notice(s.trace, device, window) for device in devices]
     found = [notice for notice in notices if notice is not None]
     if not found or len(found) < len(notices):

@@ -13,20 +13,16 @@ def _look(s: Scene) -> Detection | None:
     """Reports the same problem as the memory view, for the device that returns the most memory to the driver."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
+    from tb_plugin.analysis.memory.reserved import swings_on, swings_on_notice
+    from tb_plugin.analysis.memory.trace_devices import devices_of
     from tb_plugin.analysis.memory.window import window_of
 
     window = window_of(s.trace, Params(steps=s.chosen))
-    from tb_plugin.analysis.memory.trace_devices import devices_of
-
     every = [device for device in devices_of(s.trace) if not device.is_host]
-    from tb_plugin.analysis.memory.reserved import swings_on
-
     found = [(swings, device) for device in every if (swings := swings_on(device, window)) is not None]
     if not found:
         return None
     swings, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
-    from tb_plugin.analysis.memory.reserved import swings_on_notice
-
     notice = swings_on_notice(s.trace, device, swings, s.driver)
     return Detection(
         replace(

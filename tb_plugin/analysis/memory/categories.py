@@ -10,9 +10,9 @@ from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analysis.memory.trace_devices import Device
-from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
+from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of, category_slices, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
-from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.lib.groupby import Bool, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -34,28 +34,21 @@ def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, 
     if not codes.any_pass:
         return {}
     blocks, total = device.blocks, device.level(at)
-    sizes = _sizes(codes.of, blocks.size, blocks.live_at(at))
+
+    def sizes_of(chosen: Bool) -> Int64:
+        return sum_by(codes.of[chosen], blocks.size[chosen], len(ORDER))
+
+    sizes = sizes_of(blocks.live_at(at))
     # Older blocks with a recorded release, if the recorded total covers them.
-    known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
-    older = _sizes(codes.of, blocks.size, known)
+    older = sizes_of(blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN))
     if older.sum() <= total - sizes.sum():
         sizes += older
-    parts = [
-        Slice(Metric(f"live_{category}", TITLES[category], "bytes", f"{MEANINGS[category]} {DERIVED}"), category, size)
-        for category, size in zip(ORDER, sizes.tolist(), strict=True)
-        if size
-    ]
+    parts = category_slices("live", dict(zip(ORDER, sizes.tolist(), strict=True)), DERIVED)
     if rest := total - int(sizes.sum()):
         whose = BEFORE if rest > 0 else LOST
         parts.append(Slice(Metric("outside", whose.strip("()"), "bytes", REST), "idle", rest))
     title = f"Live {when} by category"
     return {"live_categories": Breakdown("live_categories", title, device.name, "bytes", total, parts, "bar")}
-
-
-def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
-    found = np.zeros(len(ORDER), np.int64)
-    np.add.at(found, codes[chosen], size[chosen])
-    return found
 
 
 class Categorised(msgspec.Struct, frozen=True, eq=False):

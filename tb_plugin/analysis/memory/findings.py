@@ -54,7 +54,7 @@ def leak_figures(growth: Growth, rows: Int64) -> list[Figure]:
         "left_bytes": int(growth.left_bytes[rows].sum()),
         "left_blocks": int(growth.left_blocks[rows].sum()),
     }
-    return [METRICS.figure(key, value) for key, value in values.items()]
+    return METRICS.figures(values)
 
 
 def leak_notice(rule: str, subject: Subject, growth: Growth, rows: Int64, peak: int, evidence: Link) -> Notice:

@@ -87,15 +87,14 @@ def growth_of(blocks: Blocks, moments: Int64, until: int | None = None, warm_up:
 
     A block is retained if it is allocated after event ``until``, by default the end of the last step.
     """
-    count = len(moments) - 1
-    blocks = (
-        blocks.take(np.flatnonzero(blocks.begin <= moments[-1])) if count > 1 else blocks.take(np.empty(0, np.int64))
-    )
-    until = int(moments[-1]) if until is None and count > 1 else until or 0
+    if len(moments) < 3:
+        blocks, moments = blocks.take(np.empty(0, np.int64)), np.full(3, MISSING)
+    count, end, start = len(moments) - 1, int(moments[-1]), int(moments[warm_up])
+    blocks = blocks.take(np.flatnonzero(blocks.begin <= end))
+    until = end if until is None else until
     begin, freed, size = blocks.begin, blocks.freed, blocks.size
     groups = group(blocks.owner)
     born, left = steps_of(moments, begin), freed > until
-    start = moments[warm_up] if count > 1 else 0
     released = np.flatnonzero(~left & (born >= 0))
     longest = np.zeros(len(groups), np.int64)
     np.maximum.at(longest, groups.of[released], steps_of(moments, freed[released]) - born[released])
@@ -103,9 +102,8 @@ def growth_of(blocks: Blocks, moments: Int64, until: int | None = None, warm_up:
     # Blocks younger than the longest lifetime of a released block of their owner may still be released.
     kept = left & (born >= warm_up) & (born < (warm_up + counted)[groups.of])
     growing, confidence = _confidence(groups, born - warm_up, size, kept, counted)
-    first_bytes, last_bytes = (
-        groups.sum(np.where(flags, size, 0)) for flags in ((begin <= start) & (freed > start), left)
-    )
+    at_start = (begin <= start) & (freed > start)
+    first_bytes, last_bytes = groups.sum(np.where(at_start, size, 0)), groups.sum(np.where(left, size, 0))
     left_bytes = groups.sum(np.where(kept, size, 0))
     older = (begin == MISSING) & ~left & (freed > start) & np.isin(size, size[kept])
     least = MIN_REPLACED_SHARE * left_bytes

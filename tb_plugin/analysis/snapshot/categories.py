@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
+from tb_plugin.analysis.memory_categories import ORDER, categories_of, category_slices, passes_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
+from tb_plugin.payloads import Breakdown, Notice
 
 Int8 = npt.NDArray[np.int8]
 
@@ -101,19 +101,7 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
     found = categories_of_blocks(device)
     if not found.has_any:
         return {}
-    parts = [
-        Slice(
-            Metric(
-                f"held_{name}",
-                TITLES.get(name, name),
-                "bytes",
-                f"{MEANINGS.get(name, '')} {SAYS[found.source]}".strip(),
-            ),
-            name if name in TITLES else "unknown",
-            size,
-        )
-        for name, size in bytes_by_category(device, device.allocated(at)).items()
-    ]
+    parts = category_slices("held", bytes_by_category(device, device.allocated(at)), SAYS[found.source])
     total = int(levels.allocated[at + 1])
     title = f"Allocated {when} by category"
     return {"held_categories": Breakdown("held_categories", title, device.name, "bytes", total, parts, "bar")}

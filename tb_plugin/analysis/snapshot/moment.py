@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.groupby import Bool, Int64, sum_by
 from tb_plugin.model.trace.schema import MISSING
 
 # Bytes of a segment of small blocks, and of a page of an expandable segment of small blocks.
@@ -97,10 +97,23 @@ class Moment(msgspec.Struct, frozen=True, eq=False):
     def largest_gap(self) -> int:
         return int(self.gaps.size.max(initial=0))
 
-    def by_row(self, values: Int64, row: Int64) -> Int64:
-        total = np.zeros(len(self.rows), np.int64)
-        np.add.at(total, row, values)
-        return total
+    def numbers(self, of: Int64, count: int) -> dict[str, Int64]:
+        """Returns numbers about groups of segments, by metric. ``of`` is the group of each segment."""
+        gaps, pending = self.gaps, self.is_pending
+        block, gap = of[self.row], of[gaps.row]
+        widest = np.zeros(count, np.int64)
+        np.maximum.at(widest, gap, gaps.size)
+        return {
+            "segments_now": np.bincount(of, minlength=count),
+            "segment_bytes": sum_by(of, self.rows.size, count),
+            "allocated_now_bytes": sum_by(block[~pending], self.size[~pending], count),
+            "pending_now_bytes": sum_by(block[pending], self.size[pending], count),
+            "free_now_bytes": sum_by(gap, gaps.size, count),
+            "widest_gap_bytes": widest,
+            "stuck_bytes": sum_by(gap, stuck_of(self), count),
+            "blocks_now": np.bincount(block, minlength=count),
+            "gaps_now": np.bincount(gap, minlength=count),
+        }
 
 
 def moment_at(device: DeviceLevels, event: int) -> Moment:

@@ -139,7 +139,7 @@ def figures_of(one: RunningOut) -> list[Figure]:
         "in_way_bytes": int(runs.live_bytes[0]) if found else None,
         "in_way_blocks": int(runs.count[0]) if found else None,
     }
-    return [METRICS.figure(key, value, window=RAN_OUT) for key, value in values.items()]
+    return METRICS.figures(values, RAN_OUT)
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:

@@ -70,7 +70,7 @@ def rise_figures(rise: Rise) -> list[Figure]:
         "peak_steps": rise.steps,
         "rising_ratio": rise.rising,
     }
-    return [METRICS.figure(key, value) for key, value in values.items()]
+    return METRICS.figures(values)
 
 
 class HistorySteps(msgspec.Struct, frozen=True, eq=False):

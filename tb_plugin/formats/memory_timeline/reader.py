@@ -16,9 +16,8 @@ from tb_plugin.formats._chrome.sniffing import BOM
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
-from tb_plugin.formats.memory_timeline import FORMATS
+from tb_plugin.formats.memory_timeline import FORMATS, LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
-from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory

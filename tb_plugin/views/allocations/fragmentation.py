@@ -14,7 +14,7 @@ from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at
 from tb_plugin.analysis.snapshot.steps import steps_of
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.groupby import Int64, group, sum_by
 from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
@@ -76,7 +76,7 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
         return
     moment = moment_at(device, event)
     segments = moment.rows
-    free = segments.size - moment.by_row(moment.size, moment.row)
+    free = segments.size - sum_by(moment.row, moment.size, len(segments))
     is_pinned = free < segments.size
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
     pinned, small = int(free[is_pinned].sum()), int(free[~segments.is_large].sum())
@@ -85,18 +85,20 @@ def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     stack, staying = _pinning(moment, free)
     pool, pool_bytes = _largest_private_pool(moment, free)
     line = stack_words(device.snapshot).line[stack].as_py() if stack is not None else None
-    figures = [
-        METRICS.figure("unused_ratio", unused / reserved),
-        METRICS.figure("unused_bytes", unused),
-        METRICS.figure("reserved_then_bytes", reserved),
-        METRICS.figure("pinned_bytes", pinned),
-        METRICS.figure("pinned_segments", pinned_segments),
-        METRICS.figure("largest_gap_bytes", moment.largest_gap),
-        METRICS.figure("small_unused_bytes", small),
-        METRICS.figure("varying_sizes_ratio", varying),
-        METRICS.figure("pinning_line", line),
-        METRICS.figure("event_number", event),
-    ]
+    figures = METRICS.figures(
+        {
+            "unused_ratio": unused / reserved,
+            "unused_bytes": unused,
+            "reserved_then_bytes": reserved,
+            "pinned_bytes": pinned,
+            "pinned_segments": pinned_segments,
+            "largest_gap_bytes": moment.largest_gap,
+            "small_unused_bytes": small,
+            "varying_sizes_ratio": varying,
+            "pinning_line": line,
+            "event_number": event,
+        }
+    )
     when = "before the first recorded event" if event == MISSING else "at event {event_number}"
     text = f"{{unused_ratio}} of the peak reserved memory is unused {when}: {{unused_bytes}} of "
     text += "{reserved_then_bytes}. {pinned_bytes} cannot be returned to the driver because {pinned_segments} "

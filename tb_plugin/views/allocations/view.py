@@ -20,8 +20,7 @@ from tb_plugin.payloads import CoverageInfo, Figures, Payload
 from tb_plugin.payloads.base import Figure, Metric
 from tb_plugin.views.allocations import VIEW
 from tb_plugin.views.allocations.findings import advice_of
-from tb_plugin.views.allocations.notes import answer_of, data_notices
-from tb_plugin.views.allocations.summary import facts_of, moment_figures, settings_of, summary_of
+from tb_plugin.views.allocations.notes import answer_of, data_notices, facts_of, moment_figures, settings_of, summary_of
 from tb_plugin.views.allocations.tables import blocks_frame, ooms_frame, stacks_frame, steps_frame, steps_in
 
 

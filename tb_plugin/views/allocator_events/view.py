@@ -17,6 +17,7 @@ from tb_plugin.analysis.base import (
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
+from tb_plugin.analysis.snapshot.metrics import HISTORY
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Int64
@@ -27,19 +28,17 @@ from tb_plugin.views.allocator_events import VIEW
 
 # Events per answer.
 PAGE = 300
-OWN = (
-    define(
-        "the recorded history of the device",
-        "count",
-        {
-            "events_found": ("Matches", "Events that match the search."),
-            "first_found": ("First listed", "Matches before the first listed match."),
-            "near_found": ("Position", "Matches before the selected event."),
-        },
-    ),
+OWN = define(
+    HISTORY,
+    "count",
+    {
+        "events_found": ("Matches", "Events that match the search."),
+        "first_found": ("First listed", "Matches before the first listed match."),
+        "near_found": ("Position", "Matches before the selected event."),
+    },
 )
-METRICS = SHARED.adding(*OWN)
-_SHOWN = OF_SNAPSHOTS.adding(*OWN)
+METRICS = SHARED.adding(OWN)
+_SHOWN = OF_SNAPSHOTS.adding(OWN)
 
 
 class AllocatorEvents(DeclaredView, entry=VIEW):
@@ -58,12 +57,13 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
         last = min(first + PAGE, count)
         page_rows = np.arange(first, last) if rows is None else rows[first:last]
         payloads: dict[str, Payload] = {
-            "found": Figures("found", "Events", "", [
-                METRICS.figure("events_found", count),
-                METRICS.figure("first_found", first),
-                METRICS.figure("near_found", place),
-            ])
-        }  # fmt: skip
+            "found": Figures(
+                "found",
+                "Events",
+                "",
+                METRICS.figures({"events_found": count, "first_found": first, "near_found": place}),
+            )
+        }
         frames = {"events": _frame(device, page_rows)}
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)

@@ -36,14 +36,10 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         }
         if len(steps):
             payloads["live"] = _live(device, steps, params)
-        payloads["compared"] = Figures(
-            "compared",
-            "Compared",
-            "",
-            [METRICS.figure("event_number", event, title) for title, event in (("From", first), ("To", second))],
-        )
-        payloads["devices"] = Figures("devices", "Devices", "", [METRICS.figure("history_events", each.count, each.name)
-                                                                for each in devices_of(snapshot)])  # fmt: skip
+        compared = [METRICS.figure("event_number", event, title) for title, event in (("From", first), ("To", second))]
+        payloads["compared"] = Figures("compared", "Compared", "", compared)
+        devices = [METRICS.figure("history_events", each.count, each.name) for each in devices_of(snapshot)]
+        payloads["devices"] = Figures("devices", "Devices", "", devices)
         frames = {
             "growth_stacks": growth_frame(device),
             "changed_stacks": changes_frame(device, first, second),
@@ -85,39 +81,30 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
         text = "No steps were recorded. Choose two events below to compare memory after them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
-        change = _summary(device, steps).figures[1]
         rise = rise_of(levels_of(device).allocated, steps.moments)
         if rise is not None:
             text = "Retained memory does not grow, but peak memory rises by {peak_growth_bytes} per step, "
             text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
             return Notice("growth", "info", text, "", rise_figures(rise))
-        text = "No stack grows from step to step."
-        text += " Allocated memory changes by {delta_live_bytes} from the end of the first step to the end of the last step."
-        return Notice(
-            "growth", "info", text if change.value is not None else text.partition(" Allocated")[0], "", [change]
-        )
-    row = int(leaks[0])
-    stack = int(growth.owner[row])
-    counted = int(growth.counted[row])
+        text = "No stack grows from step to step. Allocated memory changes by {delta_live_bytes} from the end of the first "
+        text += "step to the end of the last step."
+        return Notice("growth", "info", text, "", [_summary(device, steps).figures[1]])
+    stack, counted = int(growth.owner[leaks[0]]), int(growth.counted[leaks[0]])
     text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
     text += f"{plural(counted, 'step')}."
-    figures = [
-        METRICS.figure("allocation_line", stack_words(device.snapshot).line[stack].as_py() or NO_STACK),
-        METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
-        METRICS.figure("left_bytes", int(growth.left_bytes[row])),
-        METRICS.figure("counted_steps", counted),
-    ]
+    figures = METRICS.figures(
+        {
+            "allocation_line": stack_words(device.snapshot).line[stack].as_py() or NO_STACK,
+            "step_growth_bytes": float(growth.step_bytes[leaks[0]]),
+            "left_bytes": int(growth.left_bytes[leaks[0]]),
+            "counted_steps": counted,
+        }
+    )
     if len(leaks) > 1:
         text += " This is the largest of {growing_stacks} growing stacks."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
-    return Notice(
-        "growth",
-        "info",
-        text,
-        "",
-        figures,
-        evidence=Link("growth", {"stack": str(stack), "row": str(stack)}, "Show its curve"),
-    )
+    evidence = Link("growth", {"stack": str(stack), "row": str(stack)}, "Show its curve")
+    return Notice("growth", "info", text, "", figures, evidence=evidence)
 
 
 def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:

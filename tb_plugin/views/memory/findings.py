@@ -7,22 +7,140 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_notice
-from tb_plugin.analysis.memory.findings import SHORT_LIFE, SPIKE_SHARE, single_peak_notice, single_peak_of
+from tb_plugin.analysis.memory.findings import (
+    LARGE_LEAK,
+    SHORT_LIFE,
+    SMALL_LEAK,
+    SPIKE_SHARE,
+    leak_figures,
+    leak_notice,
+    single_peak_notice,
+    single_peak_of,
+)
+from tb_plugin.analysis.memory.growth import LEAK_CONFIDENCE, WARM_UP, growth_of
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.reserved import room_notice, swings_on, swings_on_notice
 from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import Peak, peak_without
 from tb_plugin.analysis.out_of_memory import Failures, notice_of
+from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
-from tb_plugin.views.memory.finding_parts import NEAR, least_bytes, severity_near, subject_of
-from tb_plugin.views.memory.growth import growth_notices
+from tb_plugin.views.memory.finding_parts import NEAR, filter_of, least_bytes, severity_near, subject_of
 from tb_plugin.views.memory.reserved import fragmentation_of
 from tb_plugin.views.memory.shapes import Varying, shapes_notice
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, owned_blocks
+
+# Bytes per step. Slower growth takes a million steps to fill 64 GiB.
+MIN_GROWTH_BYTES = 64 * 1024
+# With fewer steps, the first one cannot be skipped as warm-up.
+MIN_STEPS = 4
+
+
+LEAK = Check(
+    "memory_growth",
+    detects="Every step leaves unreleased blocks from one operator, module and line.",
+    threshold=(
+        f"`leak_confidence` of at least {LEAK_CONFIDENCE}, and at least 64 KiB per step. "
+        "A cache that grows only during the first half of the steps stays below this threshold."
+    ),
+    severity=f"High if `left_bytes` is at least {percent(LARGE_LEAK)} of the peak, medium from {percent(SMALL_LEAK)} on.",
+    notes=f"""
+        From {MIN_STEPS} steps on, the first step is excluded, because it allocates lasting memory. The last steps are
+        excluded if their blocks may still be released: blocks of the same operator, module and line then lived for as
+        many steps before their release. At least 3 steps must remain.
+
+        Blocks that replace older blocks, as in a queue, are not growth. Older blocks have the same sizes, and they
+        were released with at least half as many bytes as remain. In this case, allocated memory must grow by at least
+        half of the remaining bytes. A queue that is longer than the trace still looks like a leak. The finding names
+        the operator, module and line that grow most.
+    """,
+)
+CACHE = Check(
+    "memory_cache",
+    detects="A cache is filled and never emptied.",
+    threshold=(
+        "One operator, module and line allocated blocks in the first step and in two later steps that were not "
+        "freed. More of these blocks are retained than released."
+    ),
+    severity="Low.",
+    notes=(
+        "The growth is measured as in `memory_growth`, but a cache is not a leak. `cache_bytes` is the size of the cache "
+        "at the end of the trace."
+    ),
+)
+
+
+def growth_notices(scene: Scene, device: Device, peak: int) -> list[Notice]:
+    """Returns the findings about leaks and caches. With too few steps, the result is empty."""
+    steps = _whole_steps(scene)
+    if len(steps) < 2 or not scene.window.is_end_recorded:
+        return []
+    recorded = scene.trace.steps
+    ends = np.append(recorded.host_start_ns[steps], recorded.host_end_ns[steps[-1]])
+    blocks = owned_blocks(scene, device)
+    blocks = blocks.take(np.flatnonzero(blocks.is_certain))
+    warm_up = WARM_UP if len(steps) >= MIN_STEPS else 0
+    # A block is retained if the trace contains no release, even after the selected steps.
+    growth = growth_of(blocks, device.each_at(ends - 1), until=len(device.record) - 1, warm_up=warm_up)
+    leaks = growth.leaks()
+    caches = np.setdiff1d(
+        np.flatnonzero(
+            (growth.first_bytes > 0)
+            & (growth.growing > 1)
+            & (growth.left_blocks > growth.released_blocks)
+            & growth.adds_memory
+        ),
+        leaks,
+    )
+    found = []
+    for check, rows in ((LEAK, leaks), (CACHE, caches[np.argsort(-growth.left_bytes[caches], kind="stable")])):
+        if not len(rows) or growth.step_bytes[rows].sum() < MIN_GROWTH_BYTES:
+            continue
+        first = np.flatnonzero(blocks.owner == growth.owner[rows[0]])[0]
+        subject = subject_of(scene, device, int(device.record[blocks.allocation[first]]))
+        where = {"device": device.name, "group": "memory_steps", "where": filter_of(list(subject.figures))}
+        link = Link("memory", where, "Show by step")
+        if check is LEAK:
+            found.append(leak_notice(LEAK.id, subject, growth, rows, peak, link))
+            continue
+        figures = [
+            METRICS.figure("cache_bytes", int(growth.last_bytes[rows].sum())),
+            *leak_figures(growth, rows),
+            *subject.all_figures,
+        ]
+        text = (
+            "A cache on {device} grows and is never emptied; it contains {cache_bytes}. {counted_steps} steps add "
+            f"{{step_growth_bytes}} each on average, allocated by {subject.code}."
+        )
+        found.append(
+            Notice(
+                CACHE.id,
+                "low",
+                text,
+                subject.recorder.todo(CACHE.id),
+                figures,
+                "step_growth_bytes",
+                MIN_GROWTH_BYTES,
+                link,
+                references_of(subject.recorder, CACHE.id),
+            )
+        )
+    return found
+
+
+def _whole_steps(scene: Scene) -> Int64:
+    """Returns the recorded steps that lie completely in the window; none if they are not adjacent."""
+    steps, window = scene.trace.steps, scene.window
+    if not steps.recorded:
+        return np.empty(0, np.int64)
+    chosen = np.flatnonzero(window.holds(steps.host_start_ns) & window.holds(steps.host_end_ns - 1))
+    return chosen if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1 else chosen[:0]
+
 
 _ORDER = ("high", "medium", "low", "info")
 

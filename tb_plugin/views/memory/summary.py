@@ -183,41 +183,20 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     start = trace.steps.host_start_ns
     skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
     if skipped_steps and trace.steps.recorded:
-        notices.append(
-            Notice(
-                rule="steps_apart",
-                severity="info",
-                text="Visible steps that are not selected: {affected}. The curve and all numbers exclude these steps.",
-                todo="",
-                figures=[METRICS.figure("affected", skipped_steps, "Steps")],
-            )
-        )
-    missing = [
-        text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
-    ]
+        text = "Visible steps that are not selected: {affected}. The curve and all numbers exclude these steps."
+        figures = [METRICS.figure("affected", skipped_steps, "Steps")]
+        notices.append(Notice("steps_apart", "info", text, "", figures))
+    lost = {
+        "totals": "the curve shows the change since the first event",
+        "addresses": "allocations cannot be matched with releases",
+    }
+    missing = [key for key, known in zip(lost, (device.has_totals, device.has_addresses), strict=True) if not known]
     if lacks_events(device):
         whose = "the machine" if device.is_host else "the device"
-        notices.append(
-            Notice(
-                rule="memory_levels_only",
-                severity="info",
-                text=f"For {device.name} the trace contains no allocations, only levels: memory in use on {whose} by all "
-                "programs.",
-                todo=trace.recorder.todo("memory_levels_only"),
-            )
-        )
+        text = f"For {device.name} the trace contains no allocations, only levels: memory in use on {whose} by all programs."
+        notices.append(Notice("memory_levels_only", "info", text, trace.recorder.todo("memory_levels_only")))
     elif missing:
-        lost = {
-            "totals": "the curve shows the change since the first event",
-            "addresses": "allocations cannot be matched with releases",
-        }
-        notices.append(
-            Notice(
-                rule="memory_incomplete",
-                severity="info",
-                text=f"The memory events of {device.name} contain no {' and no '.join(missing)}: "
-                f"{', and '.join(lost[key] for key in missing)}.",
-                todo=trace.recorder.todo("memory_incomplete"),
-            )
-        )
+        text = f"The memory events of {device.name} contain no {' and no '.join(missing)}: "
+        text += f"{', and '.join(lost[key] for key in missing)}."
+        notices.append(Notice("memory_incomplete", "info", text, trace.recorder.todo("memory_incomplete")))
     return Notices("data_quality", "About these numbers", "data", notices)

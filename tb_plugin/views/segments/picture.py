@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.moment import Moment
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.groupby import Bool, Int64, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import MapGroup, MemoryMap
 
@@ -38,7 +38,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
         row_group=of.tolist(),
         row_is_large=rows.is_large.tolist(),
         row_is_expandable=rows.is_expandable.tolist(),
-        row_used_bytes=moment.by_row(moment.size, moment.row).tolist(),
+        row_used_bytes=sum_by(moment.row, moment.size, len(rows)).tolist(),
         row_first=np.searchsorted(row, np.arange(len(rows) + 1)).tolist(),
         piece_offset=(moment.start[first] - rows.first[row]).tolist(),
         piece_span=((moment.start + moment.size)[end - 1] - moment.start[first]).tolist(),
@@ -73,23 +73,12 @@ def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
 
 
 def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
-    snapshot, rows = moment.levels.snapshot, moment.rows
+    snapshot, numbers = moment.levels.snapshot, moment.numbers(of, len(keys))
     pool = pool_texts(snapshot, np.array([pair[0] for pair in keys], np.int64)).to_pylist()
     stream = stream_texts(snapshot, np.array([pair[1] for pair in keys], np.int64)).to_pylist()
-
-    def sums(values: Int64, where: Int64) -> list[int]:
-        total = np.zeros(len(keys), np.int64)
-        np.add.at(total, where, values)
-        return total.tolist()
-
-    allocated, pending = ~moment.is_pending, moment.is_pending
-    columns = (
-        sums(rows.size, of),
-        sums(moment.size[allocated], of[moment.row[allocated]]),
-        sums(moment.size[pending], of[moment.row[pending]]),
-        sums(moment.gaps.size, of[moment.gaps.row]),
-    )
-    return [MapGroup(a or "unknown", b or "unknown", *c) for a, b, *c in zip(stream, pool, *columns, strict=True)]
+    names = ("segment_bytes", "allocated_now_bytes", "pending_now_bytes", "free_now_bytes")
+    sums = zip(*(numbers[name].tolist() for name in names), strict=True)
+    return [MapGroup(a or "unknown", b or "unknown", *c) for a, b, c in zip(stream, pool, sums, strict=True)]
 
 
 def _pieces(moment: Moment) -> tuple[Int64, int]:

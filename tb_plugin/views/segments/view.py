@@ -6,6 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, int_param
 from tb_plugin.analysis.phrases import count_with_noun, plural
+from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.analysis.snapshot.device_levels import (
     DeviceLevels,
     devices_of,
@@ -19,7 +20,6 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, pinned_by, stuck_of
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, last_ooms, ran_out, sentence_of
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import (
@@ -35,10 +35,16 @@ from tb_plugin.payloads import (
     Series,
 )
 from tb_plugin.views.segments import VIEW
-from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
 from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
-from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_frame, segments_frame
+from tb_plugin.views.segments.tables import (
+    blocks_frame,
+    obstacles_frame,
+    oom_moments_frame,
+    pinning_frame,
+    pools_frame,
+    segments_frame,
+)
 
 
 class Segments(DeclaredView, entry=VIEW):
@@ -112,14 +118,15 @@ def _free(moment: Moment) -> Notice:
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
     if not device.count:
         text = f"{NO_HISTORY} {text}"
-    figures = [
-        METRICS.figure("event_number", moment.event),
-        METRICS.figure("free_now_bytes", moment.free),
-        METRICS.figure("segment_bytes", moment.reserved),
-        METRICS.figure("gaps_now", gaps),
-        METRICS.figure("widest_gap_bytes", moment.largest_gap),
-        METRICS.figure("stuck_bytes", stuck),
-    ]
+    values = {
+        "event_number": moment.event,
+        "free_now_bytes": moment.free,
+        "segment_bytes": moment.reserved,
+        "gaps_now": gaps,
+        "widest_gap_bytes": moment.largest_gap,
+        "stuck_bytes": stuck,
+    }
+    figures = METRICS.figures(values)
     return Notice("segments_moment", "info", f"{text}.", "", figures)
 
 
@@ -140,8 +147,8 @@ def _other_oom(moment: Moment) -> list[Notice]:
 MAX_LINES = 8
 # All slice colours except the colour of total reserved bytes.
 COLORS = tuple(f"slice{i}" for i in range(MAX_LINES + 1) if i != 2)
-# Points to draw; the highest sum between two points is included.
-WIDTH = 1000
+# Columns of the curve.
+WIDTH = 250
 
 
 def _reserved_of(device: DeviceLevels) -> Series:
@@ -159,7 +166,7 @@ def _reserved_of(device: DeviceLevels) -> Series:
     total = np.zeros((len(found), len(x)), np.int64)
     np.add.at(total, (whose, np.searchsorted(x, at)[place]), change)
     total = np.cumsum(total, axis=1)
-    kept = _drawn_positions(x, total.sum(axis=0))
+    kept = detail(x, [total.sum(axis=0)], WIDTH)
     most = np.argsort(-total.max(axis=1, initial=0), kind="stable")
     pools, streams = (
         pool_texts(device.snapshot, found[:, 0]).to_pylist(),
@@ -176,13 +183,3 @@ def _reserved_of(device: DeviceLevels) -> Series:
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", device.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
-
-
-def _drawn_positions(x: Int64, total: Int64) -> Int64:
-    if len(x) <= WIDTH:
-        return np.arange(len(x))
-    column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)
-    last = np.flatnonzero(np.diff(column, append=column[-1] + 1))
-    order = np.lexsort((-total, column))
-    highest = order[np.diff(column[order], prepend=-1) != 0]
-    return np.unique(np.concatenate((np.zeros(1, np.int64), last, highest)))

@@ -33,7 +33,6 @@ FIGURES = (
     "reserved_at_end_bytes",
 )
 _EVENTS = "snapshot_diff.history_events"
-_HELD = ("bytes", "blocks")
 _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allocation_stack")
 
 
@@ -90,22 +89,19 @@ def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
 
 
 def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
+    keys = [f"{side}_held_{key}" for side in ("base", "exp") for key in ("bytes", "blocks")]
     sides = []
-    for side, own, other in (("base", base, "exp"), ("exp", exp, "base")):
+    for side, own in (("base", base), ("exp", exp)):
         none = pa.array(np.zeros(own.num_rows, np.int64))
-        numbers = {f"{side}_held_{key}": own[f"held_{key}"] for key in _HELD} | {
-            f"{other}_held_{key}": none for key in _HELD
-        }
-        keys = sorted(numbers)
-        sides.append(pa.table({"allocation_stack": own["allocation_stack"], "allocation_line": own["allocation_line"],
-                               **{key: numbers[key] for key in keys}}))  # fmt: skip
+        numbers = {key: own[key.removeprefix(f"{side}_")] if key.startswith(side) else none for key in keys}
+        sides.append(
+            pa.table(
+                {"allocation_stack": own["allocation_stack"], "allocation_line": own["allocation_line"], **numbers}
+            )
+        )
     grouped = pa.concat_tables(sides).group_by(["allocation_stack", "allocation_line"], use_threads=False)
-    numbers = {
-        key: grouped.aggregate([(key, "sum")])
-        for key in [f"{side}_held_{key}" for side in ("base", "exp") for key in _HELD]
-    }
-    first = next(iter(numbers.values()))
-    values = {key: found[f"{key}_sum"].to_numpy().astype(np.int64) for key, found in numbers.items()}
+    first = grouped.aggregate([(key, "sum") for key in keys])
+    values = {key: first[f"{key}_sum"].to_numpy().astype(np.int64) for key in keys}
     delta = values["exp_held_bytes"] - values["base_held_bytes"]
     data = pa.table(
         {
