@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -129,38 +128,3 @@ def test_diff_on_the_host(path: Path) -> None:
             assert ours[name]["calls"] == row["calls"], name
             for key in ("host_duration", "self_host_duration"):
                 assert ours[name][key] == pytest.approx(row[key], abs=QUANTUM_US * (2 + 2 * row["calls"])), (name, key)
-
-
-COMPARED = {
-    "operation_table_Operation", "operation_table_OperationAndInputShape", "operation_Operation",
-    "operation_OperationAndInputShape", "operation_stack_sample", "kernel", "kernel_table_KernelNameAndOpName",
-    "kernel_table_Kernel", "kernel_tc_pie", "runs", "views", "spans", "overview", "diff_rank_0_vs_rank_1", "index",
-    "workers_Kernel", "workers_Memory", "workers_Operator", "workers_Overview", "workers_Trace", "workers_Distributed",
-}  # fmt: skip
-"""Here and in test_golden."""
-ELSEWHERE = {
-    "memory_curve", "memory_events",  # NPU memory
-    "distributed_commops", "distributed_gpuinfo", "distributed_overlap", "distributed_waittime",  # communication
-}  # fmt: skip
-
-
-def test_no_answer_is_forgotten() -> None:
-    """``index.json`` lists every request with its status; the file of each is compared somewhere."""
-    requests = json.loads((GOLDEN / "index.json").read_text())
-    listed = {name for *_, name in requests if name and not name.startswith(tuple(NOT_HERE))}
-    files = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*") if path.is_file()}
-    assert files - {"index.json"} == listed
-    stems = {name.rpartition("/")[2].partition(".")[0] for name in files}
-    assert stems == COMPARED | ELSEWHERE
-
-
-def test_what_the_vendor_cannot_answer() -> None:
-    """Failed requests: no Overview of NPUs, nothing that needs a trace view without it, no Distributed at Level0."""
-    failed: dict[int, set[str]] = defaultdict(set)
-    for request, _, status, *_ in json.loads((GOLDEN / "index.json").read_text()):
-        if status != 200:
-            failed[status].add(request)
-    assert dict(failed) == {
-        500: {"overview", "diff", "operation/stack", "trace"},
-        404: {"distributed/commops", "distributed/gpuinfo", "distributed/overlap", "distributed/waittime"},
-    }

@@ -61,11 +61,6 @@ class Database:
         """Returns True if the database has an ordinary table with this name."""
         return table.casefold() in self._tables
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Returns the names of ordinary tables. Views are excluded."""
-        return tuple(self._tables.values())
-
     def columns(self, table: str) -> tuple[str, ...]:
         """Returns the column names of a table. The result is empty if there is no such table."""
         name = self._tables.get(table.casefold())
