@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tb_plugin.devices import describe_all
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.generic.events import decode
+from tb_plugin.formats._chrome.generic.rows import EventPass
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import room_bytes
 from tb_plugin.formats._chrome.parse import Tally, report_of, single_pass
@@ -41,8 +42,8 @@ from tb_plugin.formats.ascend.trace_view import (
     DATABASES,
     DOCUMENTS,
     MOST_DOCUMENT_BYTES,
-    Events,
     estimated_peak_bytes,
+    events_pass,
     survey,
 )
 from tb_plugin.formats.ascend.vendor_tables import operator_calls, reported_table
@@ -100,7 +101,7 @@ class _Reading:
         self._documents: dict[str, dict[str, Any]] = {}
 
     def read(self) -> RawTrace:
-        events = Events(IssueLog(), self._options.window)
+        events = events_pass(self._options.window)
         report, view = self._trace_view(events)
         interner, known = events.collected.interner, len(view.counters.time_ns)
         known += 0 if view.columns is None else len(view.columns["start_ns"])
@@ -168,7 +169,7 @@ class _Reading:
             window=self._options.window,
         )
 
-    def _trace_view(self, events: Events) -> tuple[ReadReport | None, Content]:
+    def _trace_view(self, events: EventPass) -> tuple[ReadReport | None, Content]:
         name = self._opened.names.get(files.TRACE)
         if name is None:
             return None, Content()
