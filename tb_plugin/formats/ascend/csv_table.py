@@ -21,7 +21,6 @@ from tb_plugin.model.trace.schema import MISSING
 MOST_COLUMNS = 512
 _MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
 _PART_BYTES = 1 << 23  # text converted to columns at once; rows outside a window are dropped after each part
-_PIECE_BYTES = 1 << 20
 _SLICE = 1 << 16  # cells converted to Python at once
 _QUOTE, _NEW_LINE = b'"\n'
 _MAX_PIECE_BYTES = 2**31 - 1
@@ -242,20 +241,17 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    # If a row is longer than a piece, for example because of a call stack, the whole text is parsed as one piece.
-    for piece in (_PIECE_BYTES, len(body)):
-        refused: list[int] = []
-        try:
-            columns = _arrow_columns(body, count, places, min(piece, _MAX_PIECE_BYTES), refused)
-        except pa.ArrowInvalid:
-            continue
-        if refused:
-            log.add("bad_row", "dropped", count=len(refused))
-        return columns
-    return _python_columns(body, count, places, log)
+    refused: list[int] = []
+    try:
+        columns = _arrow_columns(body, count, places, refused)
+    except pa.ArrowInvalid:
+        return _python_columns(body, count, places, log)
+    if refused:
+        log.add("bad_row", "dropped", count=len(refused))
+    return columns
 
 
-def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
+def _arrow_columns(body: bytes, count: int, places: Sequence[int], refused: list[int]) -> list[pa.Array]:
     """Parses columns with Arrow. Adds an item to ``refused`` for each row of unexpected length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
     wanted = [names[place] for place in places]
@@ -266,7 +262,9 @@ def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, r
 
     table = pacsv.read_csv(
         io.BytesIO(body),
-        read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
+        read_options=pacsv.ReadOptions(
+            column_names=names, use_threads=False, block_size=min(len(body), _MAX_PIECE_BYTES)
+        ),
         parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(wanted, pa.string()),

@@ -25,7 +25,6 @@ from tb_plugin.model.trace.table import AsyncRows, DeviceArgs
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
-TYPE = "Type"
 CORE_BY_TASK = "Core by Task Type"
 _EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})

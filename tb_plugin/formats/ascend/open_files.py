@@ -87,12 +87,12 @@ class OpenedFiles:
             self.lost(str(name), error)
             return None
 
-    def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
+    def database(self, kind: str, of: Callable[[Database], Found | None]) -> Found | None:
         """Returns the result of ``of`` for a database. An unreadable database is logged; the result is None."""
         name = self.names.get(kind)
         if name is None:
             return None
-        log, size = IssueLog() if log is None else log, self.source.size(name)
+        log, size = IssueLog(), self.source.size(name)
         self._unread.discard(name)
         content: Found | None = None
 
