@@ -91,16 +91,6 @@ def test_kernels_of_a_database_are_its_rows() -> None:
 
 @needs_recorded
 @needs_time
-def test_a_database_has_the_kernels_of_its_text_twin() -> None:
-    """Two recordings of one program: the same kernels, and times of the same size."""
-    written, stored = (by_type(table(run, "rank_0")) for run in ("alexnet_text_level1", "alexnet_db_level1"))
-    assert {key: count for key, (count, _) in stored.items()} == {key: count for key, (count, _) in written.items()}
-    ours, theirs = (sum(total for _, total in each.values()) for each in (written, stored))
-    assert ours == pytest.approx(theirs, rel=0.05)
-
-
-@needs_recorded
-@needs_time
 @pytest.mark.parametrize("worker", ["rank_0", "rank_1"])
 def test_a_database_has_the_operators_of_its_text_twin(worker: str) -> None:
     """The same 859 calls of 133 names; shares of AI Core differ as times of two recordings do."""
