@@ -24,7 +24,6 @@ from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.communication.links import link_table, links_in, links_stored
 from tb_plugin.formats.ascend.communication.schema import stored_tables
 from tb_plugin.formats.ascend.communication.steps import job_step_times
-from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
@@ -112,13 +111,7 @@ def _stored(database: Database) -> tuple[dict[str, pa.Table], dict[str, str]]:
         made[STEP_TIMES] = job_step_times(tables[STEP_TIMES], log)
     if LINKS in tables:
         made[LINKS] = link_table(links_stored(tables[LINKS], None, log), None, log)
-    groups = _text_rows(database, "CommunicationGroupMapping", "type", "rank_set", "group_name", "group_id", "pg_name")
+    groups = database.text_rows("CommunicationGroupMapping", "type", "rank_set", "group_name", "group_id", "pg_name")
     made[GROUPS] = pa.Table.from_pylist(groups_of(groups), pa.schema(SCHEMAS[GROUPS]))
-    about = _text_rows(database, "ClusterBaseInfo", "key", "value")
-    return made, {row["key"]: row["value"] for row in about if row.get("key") and row.get("value")}
-
-
-def _text_rows(database: Database, table: str, *columns: str) -> list[dict[str, Any]]:
-    read = database.read_as(table, dict.fromkeys(columns, Form.TEXT))
-    rows: list[dict[str, Any]] = pa.table([read.array(each, Form.TEXT) for each in columns], columns).to_pylist()
-    return rows
+    about = database.text_rows("ClusterBaseInfo", "key", "value")
+    return made, {key: value for row in about if (key := row["key"]) and (value := row["value"])}

@@ -108,6 +108,12 @@ class Database:
         }
         return Columns({key: _one(array) for key, array in made.items()}, rows)
 
+    def text_rows(self, table: str, *columns: str) -> list[dict[str, str | None]]:
+        """Returns the rows of a small table of texts."""
+        read = self.read_as(table, dict.fromkeys(columns, Form.TEXT))
+        values = [read.array(column, Form.TEXT).to_pylist() for column in columns]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
     def _listed(self) -> dict[str, str]:
         rows = self._query_schema(_TABLES, "sqlite_master")
         if len(rows) > MOST_TABLES:
