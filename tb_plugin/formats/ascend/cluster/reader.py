@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +19,6 @@ from tb_plugin.formats.ascend.cluster.documents import (
 )
 from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
 from tb_plugin.formats.ascend.communication.calls import calls_in, calls_stored
-from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.communication.links import link_table, links_in, links_stored
 from tb_plugin.formats.ascend.communication.schema import stored_tables
 from tb_plugin.formats.ascend.communication.steps import job_step_times
@@ -77,30 +75,21 @@ class AscendClusterReader(DeclaredReader, entry=CLUSTER):
 
 def _texts(opened: OpenedFiles) -> dict[str, pa.Table]:
     made: dict[str, pa.Table] = {}
-    logs = {kind: IssueLog() for kind in (files.STEPS, files.GROUPS, files.MATRIX, files.COMMUNICATION)}
     if (table := opened.table(files.STEPS)) is not None:
-        made[STEP_TIMES] = job_step_times(table, logs[files.STEPS])
-    groups = []
-    if (document := _document(opened, files.GROUPS, logs)) is not None:
-        groups = groups_in(document, logs[files.GROUPS])
-    if (document := _document(opened, files.MATRIX, logs)) is not None:
-        log = logs[files.MATRIX]
+        log = IssueLog()
+        opened.add_log(files.STEPS, log)
+        made[STEP_TIMES] = job_step_times(table, log)
+    document, log = opened.document(files.GROUPS)
+    groups = [] if document is None else groups_in(document, log)
+    document, log = opened.document(files.MATRIX)
+    if document is not None:
         made[LINKS] = link_table(links_in(link_entries(document, log), log), None, log)
-    if (document := _document(opened, files.COMMUNICATION, logs)) is not None:
-        log = logs[files.COMMUNICATION]
+    document, log = opened.document(files.COMMUNICATION)
+    if document is not None:
         made |= calls_in(call_entries(document, log), log)
         groups = with_names(groups, ranks_of_groups(document))
     made[GROUPS] = pa.Table.from_pylist(groups, pa.schema(SCHEMAS[GROUPS]))
-    for kind, log in logs.items():
-        opened.add_log(kind, log)
     return made
-
-
-def _document(opened: OpenedFiles, kind: str, logs: Mapping[str, IssueLog]) -> dict[str, Any] | None:
-    content = opened.content(kind, log=logs[kind])
-    found = None if content is None else document_in(content, logs[kind])
-    opened.is_any_read = opened.is_any_read or found is not None
-    return found
 
 
 def _stored(database: Database) -> tuple[dict[str, pa.Table], dict[str, str]]:
