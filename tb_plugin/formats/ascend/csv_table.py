@@ -79,13 +79,7 @@ class CsvTable:
 
     def numbers(self, title: str) -> Float64:
         """Returns a column as floats; NaN = missing."""
-        cells = self.texts(title)
-        try:
-            found = pc.cast(cells, pa.float64())
-        except pa.ArrowInvalid:
-            log = self._log_for(title)
-            found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
-        values = np.asarray(pc.fill_null(found, np.nan))
+        values = np.asarray(pc.fill_null(floats_of(self.texts(title), self._log_for(title)), np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
     def integers(self, title: str) -> Int64:
@@ -114,6 +108,14 @@ def _time(cell: str | None, log: IssueLog) -> int | None:
         log.add("bad_cell", "note", example=cell)
         return None
     return found
+
+
+def floats_of(cells: pa.Array, log: IssueLog) -> pa.Array:
+    """Converts texts to floats. Invalid texts are logged and become null."""
+    try:
+        return pc.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
 
 
 def _number(cell: str | None, log: IssueLog) -> float | None:
