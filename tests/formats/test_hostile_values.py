@@ -15,7 +15,7 @@ from tb_plugin.formats._chrome.interning import LONG_NAME, LONG_NAMES, LONGEST_N
 from tb_plugin.formats.ascend.arguments import as_shapes
 from tb_plugin.formats.ascend.cluster.documents import groups_in
 from tb_plugin.formats.ascend.communication.document import document_in
-from tb_plugin.formats.ascend.communication.groups import rank_in
+from tb_plugin.formats.ascend.communication.groups import rank_of
 from tb_plugin.formats.ascend.communication.units import scaled_integers
 from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.profile_info import metadata_of, settings_in
@@ -91,9 +91,9 @@ def test_groups_that_are_no_list(value):
 
 
 def test_ranks_of_very_many_digits():
-    assert rank_in("9" * 5000) is None
-    assert rank_in("0" * 5000 + "7") == 7
-    assert rank_in("0" * 10 + "9" * 5000) is None
+    assert rank_of("9" * 5000) is None
+    assert rank_of("0" * 5000 + "7") == 7
+    assert rank_of("0" * 10 + "9" * 5000) is None
 
 
 def test_shapes_of_very_many_digits_stay_texts():

@@ -21,7 +21,6 @@ from tb_plugin.model.trace.schema import MISSING
 MOST_COLUMNS = 512
 _MAX_TITLES = 4096  # lines with more columns are not headers; Arrow needs 9 kB per column to split a row
 _PART_BYTES = 1 << 23  # text converted to columns at once; rows outside a window are dropped after each part
-_PIECE_BYTES = 1 << 20
 _SLICE = 1 << 16  # cells converted to Python at once
 _QUOTE, _NEW_LINE = b'"\n'
 _MAX_PIECE_BYTES = 2**31 - 1
@@ -80,13 +79,7 @@ class CsvTable:
 
     def numbers(self, title: str) -> Float64:
         """Returns a column as floats; NaN = missing."""
-        cells = self.texts(title)
-        try:
-            found = pc.cast(cells, pa.float64())
-        except pa.ArrowInvalid:
-            log = self._log_for(title)
-            found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
-        values = np.asarray(pc.fill_null(found, np.nan))
+        values = np.asarray(pc.fill_null(floats_of(self.texts(title), self._log_for(title)), np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
     def integers(self, title: str) -> Int64:
@@ -115,6 +108,14 @@ def _time(cell: str | None, log: IssueLog) -> int | None:
         log.add("bad_cell", "note", example=cell)
         return None
     return found
+
+
+def floats_of(cells: pa.Array, log: IssueLog) -> pa.Array:
+    """Converts texts to floats. Invalid texts are logged and become null."""
+    try:
+        return pc.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
 
 
 def _number(cell: str | None, log: IssueLog) -> float | None:
@@ -242,20 +243,17 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    # If a row is longer than a piece, for example because of a call stack, the whole text is parsed as one piece.
-    for piece in (_PIECE_BYTES, len(body)):
-        refused: list[int] = []
-        try:
-            columns = _arrow_columns(body, count, places, min(piece, _MAX_PIECE_BYTES), refused)
-        except pa.ArrowInvalid:
-            continue
-        if refused:
-            log.add("bad_row", "dropped", count=len(refused))
-        return columns
-    return _python_columns(body, count, places, log)
+    refused: list[int] = []
+    try:
+        columns = _arrow_columns(body, count, places, refused)
+    except pa.ArrowInvalid:
+        return _python_columns(body, count, places, log)
+    if refused:
+        log.add("bad_row", "dropped", count=len(refused))
+    return columns
 
 
-def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
+def _arrow_columns(body: bytes, count: int, places: Sequence[int], refused: list[int]) -> list[pa.Array]:
     """Parses columns with Arrow. Adds an item to ``refused`` for each row of unexpected length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
     wanted = [names[place] for place in places]
@@ -266,7 +264,9 @@ def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, r
 
     table = pacsv.read_csv(
         io.BytesIO(body),
-        read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=piece),
+        read_options=pacsv.ReadOptions(
+            column_names=names, use_threads=False, block_size=min(len(body), _MAX_PIECE_BYTES)
+        ),
         parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(wanted, pa.string()),

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from msgspec.structs import replace
+
 from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "ascend"
@@ -148,17 +150,4 @@ def _with_other_files(found: list[Candidate], listing: Sequence[ListedFile]) -> 
         place = next((roots[str(parent)] for parent in PurePosixPath(file.path).parents if str(parent) in roots), None)
         if place is not None and file.path not in found[place].names:
             also[place].append(file.path)
-    return [
-        Candidate(
-            one.reader,
-            one.run,
-            one.worker,
-            one.span,
-            one.names,
-            one.certain,
-            one.root,
-            tuple(also[place]),
-            one.time_unix_ns,
-        )
-        for place, one in enumerate(found)
-    ]
+    return [replace(candidate, also=tuple(also[place])) for place, candidate in enumerate(found)]

@@ -25,7 +25,6 @@ from tb_plugin.model.trace.table import AsyncRows, DeviceArgs
 NAME, START, DURATION = "Name", "Start Time(us)", "Duration(us)"
 WAIT = "Wait Time(us)"
 DEVICE, STREAM, CORE, TASK = "Device_id", "Stream ID", "Accelerator Core", "Task Type"
-TYPE = "Type"
 CORE_BY_TASK = "Core by Task Type"
 _EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
@@ -222,31 +221,28 @@ def with_kernels(
 
 
 def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32, interner: Interner) -> dict[str, Any]:
-    ids, count = interner.text, len(chosen)
-    on_stream = kernels.stream[chosen] != MISSING
-    device = np.maximum(kernels.device[chosen], 0)
-    number = np.array([ids(str(each)) for each in range(int(device.max()) + 1)], np.int32)
-    none = np.full(count, MISSING, np.int64)
+    stream, device = kernels.stream[chosen], np.maximum(kernels.device[chosen], 0)
+    number, place = np.unique(device, return_inverse=True)
     rows: dict[str, Any] = {
         "start_ns": kernels.start_ns[chosen],
         "dur_ns": kernels.dur_ns[chosen],
         "name": kernels.name[chosen],
-        "category": np.full(count, ids(""), np.int32),
-        "kind": np.full(count, EventKind.KERNEL, np.uint8),
-        "pid": number[device],
-        "tid": np.where(on_stream, kernels.stream[chosen], ids(_GROUP_TRACK)).astype(np.int32),
-        "nth": none,
-        "correlation": none,
-        "external_id": none,
+        "category": interner.text(""),
+        "kind": EventKind.KERNEL,
+        "pid": np.array([interner.text(str(each)) for each in number.tolist()])[place],
+        "tid": np.where(stream != MISSING, stream, interner.text(_GROUP_TRACK)),
         "device": device,
     }
-    made = {key: np.concatenate((made[key], rows[key])) if key in rows else made[key] for key in made}
-    before = made["device_args"]
-    more = device_args(row, kernels.stream[chosen], none, none.astype(np.int32))
-    made["device_args"] = replace(
-        before, **{key: np.concatenate((column, getattr(more, key))) for key, column in asdict(before).items()}
-    )
-    return made
+    made = {
+        key: np.concatenate((column, np.broadcast_to(rows.get(key, MISSING), len(chosen)))).astype(column.dtype)
+        if isinstance(column, np.ndarray)
+        else column
+        for key, column in made.items()
+    }
+    none = np.full(len(chosen), MISSING)
+    before, more = made["device_args"], device_args(row, stream, none, none.astype(np.int32))
+    both = {key: np.concatenate((column, getattr(more, key))) for key, column in asdict(before).items()}
+    return made | {"device_args": replace(before, **both)}
 
 
 def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.csv_table import CsvTable, Keep, read_table
 from tb_plugin.formats.ascend.database.safe_open import Database, open_database
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
@@ -78,21 +79,30 @@ class OpenedFiles:
         self._state = ReadState(0.0, 0, {})
         self._unread = set(source.names())
 
-    def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
+    def document(self, kind: str, max_bytes: int = 0) -> tuple[dict[str, Any] | None, IssueLog]:
+        """Returns the JSON object in a file about communication, or None, and the log of the file."""
+        log = IssueLog()
+        self.add_log(kind, log)
+        content = self.content(kind, log, max_bytes)
+        found = None if content is None else document_in(content, log, max_bytes)
+        self.is_any_read = self.is_any_read or found is not None
+        return found, log
+
+    def content(self, kind: str, log: IssueLog, max_bytes: int = 0) -> bytes | None:
         """Returns the bytes of a file, or None if it is missing or unreadable. ``max_bytes``: limit; 0 = none."""
         name = self.names.get(kind)
         try:
-            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
+            return None if name is None else b"".join(self.pieces(name, log, max_bytes))
         except LOST as error:
             self.lost(str(name), error)
             return None
 
-    def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
+    def database(self, kind: str, of: Callable[[Database], Found | None]) -> Found | None:
         """Returns the result of ``of`` for a database. An unreadable database is logged; the result is None."""
         name = self.names.get(kind)
         if name is None:
             return None
-        log, size = IssueLog() if log is None else log, self.source.size(name)
+        log, size = IssueLog(), self.source.size(name)
         self._unread.discard(name)
         content: Found | None = None
 

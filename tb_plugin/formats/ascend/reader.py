@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from tb_plugin.devices import describe_all
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.generic.events import decode
+from tb_plugin.formats._chrome.generic.rows import EventPass
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import room_bytes
 from tb_plugin.formats._chrome.parse import Tally, report_of, single_pass
 from tb_plugin.formats.ascend import PROFILE
 from tb_plugin.formats.ascend import filenames as files
-from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.communication.job import Job, job_of
 from tb_plugin.formats.ascend.communication.schema import stored_tables
 from tb_plugin.formats.ascend.communication.steps import kernel_steps
@@ -41,8 +41,8 @@ from tb_plugin.formats.ascend.trace_view import (
     DATABASES,
     DOCUMENTS,
     MOST_DOCUMENT_BYTES,
-    Events,
     estimated_peak_bytes,
+    events_pass,
     survey,
 )
 from tb_plugin.formats.ascend.vendor_tables import operator_calls, reported_table
@@ -97,14 +97,15 @@ class _Reading:
     def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
         self._options = options
         self._opened = ProfileFiles(source, progress, options.window)
-        self._documents: dict[str, dict[str, Any]] = {}
+        self._documents: dict[str, tuple[dict[str, Any] | None, IssueLog]] = {}
 
     def read(self) -> RawTrace:
-        events = Events(IssueLog(), self._options.window)
+        events = events_pass(self._options.window)
         report, view = self._trace_view(events)
         interner, known = events.collected.interner, len(view.counters.time_ns)
         known += 0 if view.columns is None else len(view.columns["start_ns"])
-        self._read_documents()
+        documents = {kind: self._opened.document(kind, MOST_DOCUMENT_BYTES) for kind in DOCUMENTS}
+        self._documents = {kind: found for kind, found in documents.items() if found[0] is not None}
         stored = self._databases(interner, report is not None)
         metadata, job = self._job(stored)
         rows = view if stored.columns is None else stored
@@ -168,7 +169,7 @@ class _Reading:
             window=self._options.window,
         )
 
-    def _trace_view(self, events: Events) -> tuple[ReadReport | None, Content]:
+    def _trace_view(self, events: EventPass) -> tuple[ReadReport | None, Content]:
         name = self._opened.names.get(files.TRACE)
         if name is None:
             return None, Content()
@@ -225,35 +226,25 @@ class _Reading:
         more = self._opened.database(files.ANALYSED, lambda database: stored_tables(database, texts)) or {}
         return replace(rows, tables={**more, **rows.tables})
 
-    def _read_documents(self) -> None:
-        for kind in DOCUMENTS:
-            log = IssueLog()
-            content = self._opened.content(kind, MOST_DOCUMENT_BYTES)
-            if content is not None and (document := document_in(content, log, MOST_DOCUMENT_BYTES)) is not None:
-                self._documents[kind] = document
-                self._opened.is_any_read = True
-            self._opened.add_log(kind, log)
-
     def _job(self, database: Content) -> tuple[dict[str, Any], Job]:
         metadata, groups = self._metadata(database)
         rank = metadata.get("distributedInfo", {}).get("rank")
-        tables = dict(database.tables)
+        tables, steps_log = dict(database.tables), IssueLog()
         if (steps := self._opened.table(files.STEPS)) is not None:
             tables[STEP_TIMES] = steps
-        logs = (IssueLog(), IssueLog(), IssueLog())
-        calls, links = (self._documents.pop(kind, None) for kind in DOCUMENTS)
-        job = job_of(rank, groups, (calls, links), tables, logs)
-        for kind, document, log in zip(
-            (*DOCUMENTS, files.STEPS), (calls, links, files.STEPS in self._opened.names), logs, strict=True
-        ):
-            self._opened.add_log(kind if document else files.ANALYSED, log)
-        return metadata, job
+        self._opened.add_log(files.STEPS if files.STEPS in self._opened.names else files.ANALYSED, steps_log)
+        found = [self._documents.pop(kind, (None, IssueLog())) for kind in DOCUMENTS]
+        for document, log in found:
+            if document is None:
+                self._opened.add_log(files.ANALYSED, log)
+        (calls, calls_log), (links, links_log) = found
+        return metadata, job_of(rank, groups, (calls, links), tables, (calls_log, links_log, steps_log))
 
     def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
         found = []
         for kind in ("info", files.PROFILER_METADATA):
             log = IssueLog()
-            content = self._opened.content(kind, MOST_BYTES)
+            content = self._opened.content(kind, log, MOST_BYTES)
             try:
                 found.append(settings_in(content, log) if content is not None else {})
             except ValueError as error:

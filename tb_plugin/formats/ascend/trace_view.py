@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from tb_plugin.errors import WindowUnsupported
 from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.generic.events import Event, decode
-from tb_plugin.formats._chrome.generic.rows import Collected
+from tb_plugin.formats._chrome.generic.rows import Collected, EventPass
 from tb_plugin.formats._chrome.interning import as_text
 from tb_plugin.formats._chrome.memory_estimate import PACKED, peak_memory_bytes
 from tb_plugin.formats._chrome.other_events import Names
-from tb_plugin.formats._chrome.parse import no_events, single_pass
+from tb_plugin.formats._chrome.parse import single_pass
 from tb_plugin.formats._chrome.survey import LinkedWork, Surveying
 from tb_plugin.formats._chrome.window_cut import Cut
 from tb_plugin.formats.ascend import filenames as files
@@ -24,8 +24,7 @@ from tb_plugin.formats.ascend.filenames import by_kind, kind_of
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
 from tb_plugin.formats.ascend.open_files import ProfileSource
 from tb_plugin.formats.ascend.timeline import CONNECTION, IN_PAIRS
-from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
-from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.links import rows_starting_at
 from tb_plugin.model.trace.order import FAR
@@ -47,29 +46,9 @@ _TASK = "Task Type"
 _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
 
-class Events:
-    """Receives the events of the trace view during one pass."""
-
-    def __init__(self, log: IssueLog, window: Window | None = None) -> None:
-        self.log = log
-        self._window = window
-        self.restart()
-        self._has_phases = False
-
-    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        self.collected.add(events, digits)
-        self._has_phases = self._has_phases or any(event.ph for event in events)
-
-    def restart(self) -> None:
-        self.collected = Collected(self.log, IN_PAIRS, None if self._window is None else cut_of(self._window))
-
-    def state(self, fraction: float) -> ReadState:
-        seen = self.collected.event_count
-        return ReadState(fraction, seen, {"other": seen} if seen else {})
-
-    def check(self, is_bare_list: bool) -> None:
-        if not self._has_phases and (is_bare_list or self.collected.event_count):
-            raise no_events()
+def events_pass(window: Window | None) -> EventPass:
+    """Returns the receiver of the events in a window, or of all events."""
+    return EventPass(lambda log: Collected(log, IN_PAIRS, None if window is None else cut_of(window)))
 
 
 class AscendSurvey(Surveying):

@@ -26,7 +26,6 @@ _OPERATOR_TIMES = {
 }  # fmt: skip
 _OPERATOR_TEXTS = ("Name", "Input Shapes", "Call Stack")
 _TITLES = {
-    "step_trace_time.csv": "Step times",
     "op_statistic.csv": "Kernels by type",
     "api_statistic.csv": "Calls by name",
     "npu_module_mem.csv": "Memory by component",

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import to_storable
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
     Counted,
@@ -26,8 +26,6 @@ from tb_plugin.model.stack_profile import (
     places_of_stacks,
 )
 from tb_plugin.model.trace.order import YEAR, is_far_from_median
-
-Int64 = npt.NDArray[np.int64]
 
 SCHEMA = re.compile(rb"speedscope\.app/file-format-schema\.json|\"exporter\"\s{0,8}:\s{0,8}\"[^\"]{0,40}speedscope")
 MAX_TEXT = 16 * 1024
@@ -204,7 +202,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     return places_of_stacks(frame[np.repeat(kept, length)], first, np.full(len(first) - 1, thread), value[kept])
 
 
-def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _impossible(profile: _Profile, at: Int64, good: Bool) -> Bool:
     """Returns a boolean mask of implausible times, by the same rule as in a trace.
 
     If the unit is not a unit of time, all items are False.
@@ -291,7 +289,7 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
     return np.where((wanted > 0) & (at >= 0), rows[order][np.maximum(at, 0)] if len(rows) else -1, -1)
 
 
-def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
+def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, Bool]:
     """Returns values times ``scale`` as integers, and a boolean mask of the valid values."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:

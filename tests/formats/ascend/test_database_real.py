@@ -5,44 +5,25 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.formats.ascend.database import host as of_host
-from tb_plugin.formats.ascend.reader import AscendReader
-from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.lib.intervals import measure, union
-from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.operators.view import Operators
 from tb_plugin.views.overview.view import Overview
-from tests.formats.ascend.databases import Folder
+from tests.formats.ascend.folders import folder, table_of
 from tests.formats.sources import DATA
 
 LOGS = DATA / "ascend" / "logdir"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the real profiles of ../shared/data/ascend are not here")
-
-
-class Files:
-    """A Source of the files of a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def names(self) -> Sequence[str]:
-        return sorted(str(path.relative_to(self._folder)) for path in self._folder.rglob("*") if path.is_file())
-
-    def open(self, name: str) -> BinaryIO:
-        return (self._folder / name).open("rb")
-
-    def size(self, name: str) -> int:
-        return (self._folder / name).stat().st_size
 
 
 def profile(job: str, rank: int) -> Path:
@@ -50,7 +31,7 @@ def profile(job: str, rank: int) -> Path:
 
 
 def opened(job: str, rank: int) -> TraceTable:
-    return assemble(AscendReader().read(Files(profile(job, rank)), ReadOptions(), no_progress))
+    return table_of(folder(profile(job, rank)))
 
 
 @pytest.fixture(scope="module", params=[0, 1])
@@ -216,33 +197,6 @@ def test_counters_have_the_names_of_the_same_program(stored: TraceTable, written
     )
     assert expected - found == {"QoS OTHERS"}, "the database of this version has no table of it"
     assert found <= expected
-
-
-def test_steps_of_text_count_before_those_of_the_database() -> None:
-    trace = opened("qwen3_pp2_dp2_level2", 0)
-    assert [table.name for table in trace.reported_tables].count("step_times") == 1
-    assert trace.report.complete
-
-
-def test_without_text_the_analysed_tables_are_there() -> None:
-    path = next(profile("qwen3_pp2_dp2_level2", 3).rglob("analysis.db"))
-    raw = AscendReader().read(Folder({"analysis.db": path.read_bytes()}), ReadOptions(), no_progress)
-    assert {table.name for table in raw.reported_tables} == {
-        "step_times", "communication_operations", "communication_bands", "communication_packets", "communication_links",
-        "communication_groups",
-    }  # fmt: skip
-
-
-def test_a_database_that_was_emptied_is_told() -> None:
-    path = DATA / "ascend" / "extra" / "insight_multidevice_db"
-    files = {
-        "ascend_pytorch_profiler.db": (path / "ascend_pytorch_profiler.dat").read_bytes(),
-        "analysis.db": (path / "analysis.dat").read_bytes(),
-    }
-    raw = AscendReader().read(Folder(files), ReadOptions(), no_progress)
-    assert [issue.code for issue in raw.report.issues] == ["no_tables"]
-    table = raw.reported_tables[0]
-    assert [(column.key, column.values.to_pylist()) for column in table.columns][:1] == [("device", [0, 1, 2, 3])]
 
 
 def by_core(trace: TraceTable) -> dict[str, tuple[int, int]]:

@@ -1,9 +1,7 @@
-"""The vendor's other answers: what there is to open, which views, the host's half of Diff; no file of them is forgotten."""
+"""The vendor's other answers: what there is to open, and the host's half of Diff."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 
 from tb_plugin import registry
-from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.formats.ascend.reader import AscendReader
@@ -20,7 +17,6 @@ from tb_plugin.model.trace.schema import EventKind
 from tests.depth import needs_time
 from tests.formats.ascend.folders import RECORDED, needs_recorded
 from tests.formats.ascend.golden import GOLDEN, answers, label, said, table
-from tests.formats.ascend.golden import part as part_of
 
 pytestmark = [needs_recorded, needs_time]
 
@@ -67,33 +63,6 @@ def test_workers(path: Path, found: dict[str, list[Candidate]]) -> None:
         assert view not in VIEWS or all(OURS[VIEWS[view]].missing(table(run, name)) is None for name in theirs)
 
 
-@pytest.mark.parametrize("path", answers("views"), ids=label)
-def test_views(path: Path) -> None:
-    run = path.parent.name
-    theirs = said(path)
-    assert theirs["device_target"] == "Ascend" and {device.word for device in table(run, "rank_0").devices} == {"NPU"}
-    for view in theirs["views"]:
-        if view in VIEWS:
-            assert OURS[VIEWS[view]].missing(table(run, "rank_0")) is None
-
-
-@pytest.mark.parametrize("path", answers("spans"), ids=label)
-def test_spans(path: Path, found: dict[str, list[Candidate]]) -> None:
-    """The plugin numbers spans; ours keep the time in the name."""
-    run, worker = path.parent.parent.name, path.parent.name.replace("_", "")
-    spans = [each.span for each in found[run] if each.worker == worker]
-    assert len(spans) == len(said(path)) == 1 and str(spans[0]).isdecimal()
-
-
-@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("overview.http500.txt")), ids=label)
-def test_overview(path: Path) -> None:
-    """Bug: the plugin has no Overview of NPUs and answers with an error."""
-    run, worker = path.parent.parent.name, path.parent.name
-    part = OURS["overview"].part(table(run, worker), Params())
-    kernels = sum(int(value or 0) for key, value in part.facts.items() if re.fullmatch(r"device\.\d+\.kernels", key))
-    assert kernels == part_of("kernels", run, worker).facts["kernels.calls"] > 0
-
-
 def on_main_thread(run: str, worker: str) -> dict[str, dict[str, float]]:
     """Calls of operators on the thread of the steps, by name: how many, and times in microseconds."""
     trace = table(run, worker)
@@ -129,38 +98,3 @@ def test_diff_on_the_host(path: Path) -> None:
             assert ours[name]["calls"] == row["calls"], name
             for key in ("host_duration", "self_host_duration"):
                 assert ours[name][key] == pytest.approx(row[key], abs=QUANTUM_US * (2 + 2 * row["calls"])), (name, key)
-
-
-COMPARED = {
-    "operation_table_Operation", "operation_table_OperationAndInputShape", "operation_Operation",
-    "operation_OperationAndInputShape", "operation_stack_sample", "kernel", "kernel_table_KernelNameAndOpName",
-    "kernel_table_Kernel", "kernel_tc_pie", "runs", "views", "spans", "overview", "diff_rank_0_vs_rank_1", "index",
-    "workers_Kernel", "workers_Memory", "workers_Operator", "workers_Overview", "workers_Trace", "workers_Distributed",
-}  # fmt: skip
-"""Here and in test_golden."""
-ELSEWHERE = {
-    "memory_curve", "memory_events",  # NPU memory
-    "distributed_commops", "distributed_gpuinfo", "distributed_overlap", "distributed_waittime",  # communication
-}  # fmt: skip
-
-
-def test_no_answer_is_forgotten() -> None:
-    """``index.json`` lists every request with its status; the file of each is compared somewhere."""
-    requests = json.loads((GOLDEN / "index.json").read_text())
-    listed = {name for *_, name in requests if name and not name.startswith(tuple(NOT_HERE))}
-    files = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*") if path.is_file()}
-    assert files - {"index.json"} == listed
-    stems = {name.rpartition("/")[2].partition(".")[0] for name in files}
-    assert stems == COMPARED | ELSEWHERE
-
-
-def test_what_the_vendor_cannot_answer() -> None:
-    """Failed requests: no Overview of NPUs, nothing that needs a trace view without it, no Distributed at Level0."""
-    failed: dict[int, set[str]] = defaultdict(set)
-    for request, _, status, *_ in json.loads((GOLDEN / "index.json").read_text()):
-        if status != 200:
-            failed[status].add(request)
-    assert dict(failed) == {
-        500: {"overview", "diff", "operation/stack", "trace"},
-        404: {"distributed/commops", "distributed/gpuinfo", "distributed/overlap", "distributed/waittime"},
-    }

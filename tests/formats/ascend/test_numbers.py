@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import Any
 
-import numpy as np
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.kernels.view import Kernels
-from tb_plugin.views.overview.view import Overview
 from tests.depth import needs_time
-from tests.formats.ascend.folders import ALEXNET, RECORDED, folder, needs_recorded, raw_of
+from tests.formats.ascend.folders import RECORDED, needs_recorded
 from tests.formats.ascend.golden import part, table
 from tests.samples import OURS, made
 
@@ -24,52 +20,6 @@ def by_type(trace: TraceTable) -> dict[tuple[str, str], tuple[int, int]]:
     """Calls and time by type and core, without communication."""
     rows = Kernels().part(trace, Params(extra=(("communication", "0"),))).frames["kernels_by_type"].data.to_pylist()
     return {(row["kernel_type"], row["core"]): (row["calls"], row["total_ns"]) for row in rows}
-
-
-def by_core(run: str, worker: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in part("kernels", run, worker).frames["kernels_by_type"].data.to_pylist():
-        found[row["core"]] = found.get(row["core"], 0) + row["calls"]
-    return found
-
-
-@needs_recorded
-@needs_time
-class TestAlexnet:
-    """Rank 0 of AlexNet, Level1: the numbers of section 6 that are about operators, kernels and the step.
-
-    Those of communication (transit, synchronisation) and of memory stand with these.
-    """
-
-    def test_kernels(self) -> None:
-        assert part("kernels", "alexnet_text_level1", "rank_0").facts["kernels.calls"] == 191
-        assert by_core("alexnet_text_level1", "rank_0") == {
-            "AI_VECTOR_CORE": 149, "AI_CORE": 23, "MIX_AIV": 13, "DSA_SQE": 2, "HCCL": 4
-        }  # fmt: skip
-
-    def test_the_step(self) -> None:
-        """By union of the kernels; the file adds up bars that were rounded."""
-        trace = table("alexnet_text_level1", "rank_0")
-        facts: Any = Overview().part(trace, Params()).facts
-        compute, communication = facts["device.0.compute_ns"] / 1000, facts["device.0.communication_ns"] / 1000
-        exposed = facts["device.0.exposed_communication_ns"] / 1000
-        assert compute == pytest.approx(8873.756, abs=0.02)
-        assert communication == pytest.approx(105991.878, abs=0.003)
-        assert exposed == pytest.approx(101963.203, abs=0.003)
-        assert communication - exposed == pytest.approx(4028.675, abs=0.005)
-        kernels = trace.kind == EventKind.KERNEL
-        stage = int(trace.ends(np.flatnonzero(kernels)).max() - trace.start_ns[kernels].min()) / 1000
-        assert stage == pytest.approx(136581.0, abs=0.05)
-        assert stage - compute - exposed == pytest.approx(25744.05, abs=0.05)
-        assert trace.steps.label == ("50",)
-
-    def test_operators(self) -> None:
-        facts = part("operators", "alexnet_text_level1", "rank_0").facts
-        assert (facts["operators.calls"], facts["operators.names"]) == (859, 133)
-
-    def test_the_trace_view(self) -> None:
-        raw = raw_of(folder(ALEXNET))
-        assert raw.report.events_in_file == 10_112 and len(raw.flows.start_time_ns) == 27
 
 
 @needs_recorded
@@ -137,16 +87,6 @@ def test_kernels_of_a_database_are_its_rows() -> None:
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
         theirs = {(kind, core): (count, total) for kind, core, count, total in connection.execute(query)}
     assert by_type(table("alexnet_db_level1", "rank_0")) == theirs and len(theirs) > 20
-
-
-@needs_recorded
-@needs_time
-def test_a_database_has_the_kernels_of_its_text_twin() -> None:
-    """Two recordings of one program: the same kernels, and times of the same size."""
-    written, stored = (by_type(table(run, "rank_0")) for run in ("alexnet_text_level1", "alexnet_db_level1"))
-    assert {key: count for key, (count, _) in stored.items()} == {key: count for key, (count, _) in written.items()}
-    ours, theirs = (sum(total for _, total in each.values()) for each in (written, stored))
-    assert ours == pytest.approx(theirs, rel=0.05)
 
 
 @needs_recorded

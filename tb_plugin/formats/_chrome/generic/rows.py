@@ -18,8 +18,10 @@ from tb_plugin.formats._chrome.generic.events import FAMILIES, ROLES, SKIPPED_PH
 from tb_plugin.formats._chrome.generic.finishing import CallStacks, Collection, end_stack_of, stack_of
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
+from tb_plugin.formats._chrome.parse import no_events
 from tb_plugin.formats._chrome.times import NeedsDigits, from_numbers, is_time
 from tb_plugin.formats._chrome.window_cut import Cut, flagged_events
+from tb_plugin.formats.base import ReadState
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
@@ -223,6 +225,34 @@ class Collected:
                     into[1].extend(column)
         for key, (places, column_values) in found.items():
             self._others.add(key, np.array(places, np.int64) + self._count, column_values)
+
+
+class EventPass:
+    """Receives the events of one pass over a file. ``collect`` makes an empty collection."""
+
+    def __init__(self, collect: Callable[[IssueLog], Collected] = Collected) -> None:
+        self.log = IssueLog()
+        self._collect = collect
+        self._has_phases = False
+        self.restart()
+
+    def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
+        self.collected.add(events, digits)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
+
+    def restart(self) -> None:
+        self.collected = self._collect(self.log)
+
+    def state(self, fraction: float) -> ReadState:
+        collected = self.collected
+        counts = {kind: count for kind, count in collected.by_kind.items() if count}
+        counts |= {"counter": collected.counters.count} if collected.counters.count else {}
+        others = collected.event_count - sum(counts.values())
+        return ReadState(fraction, collected.event_count, counts | ({"other": others} if others else {}))
+
+    def check(self, is_bare_list: bool) -> None:
+        if not self._has_phases and (is_bare_list or self.collected.event_count):
+            raise no_events()
 
 
 def _is_total(event: Event) -> bool:

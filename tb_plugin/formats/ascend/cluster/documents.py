@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tb_plugin.formats.ascend.communication.calls import COLLECTIVE, P2P, Entry, kind_of, step_label
-from tb_plugin.formats.ascend.communication.groups import rank_in, ranks_text
+from tb_plugin.formats.ascend.communication.groups import rank_of, ranks_text
 from tb_plugin.formats.ascend.communication.schema import TOTAL
 from tb_plugin.formats.issues import IssueLog
 
@@ -21,7 +21,7 @@ def call_entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[Entry]:
         if name == TOTAL:
             continue
         for text, about in ranks.items():
-            rank = rank_in(text)
+            rank = rank_of(text)
             if rank is not None and isinstance(about, dict):
                 yield (rank, step, P2P if outer == P2P else kind_of(name), name, group), about
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,11 +19,9 @@ from tb_plugin.formats.ascend.cluster.documents import (
 )
 from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
 from tb_plugin.formats.ascend.communication.calls import calls_in, calls_stored
-from tb_plugin.formats.ascend.communication.document import document_in
 from tb_plugin.formats.ascend.communication.links import link_table, links_in, links_stored
 from tb_plugin.formats.ascend.communication.schema import stored_tables
 from tb_plugin.formats.ascend.communication.steps import job_step_times
-from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
@@ -78,30 +75,21 @@ class AscendClusterReader(DeclaredReader, entry=CLUSTER):
 
 def _texts(opened: OpenedFiles) -> dict[str, pa.Table]:
     made: dict[str, pa.Table] = {}
-    logs = {kind: IssueLog() for kind in (files.STEPS, files.GROUPS, files.MATRIX, files.COMMUNICATION)}
     if (table := opened.table(files.STEPS)) is not None:
-        made[STEP_TIMES] = job_step_times(table, logs[files.STEPS])
-    groups = []
-    if (document := _document(opened, files.GROUPS, logs)) is not None:
-        groups = groups_in(document, logs[files.GROUPS])
-    if (document := _document(opened, files.MATRIX, logs)) is not None:
-        log = logs[files.MATRIX]
+        log = IssueLog()
+        opened.add_log(files.STEPS, log)
+        made[STEP_TIMES] = job_step_times(table, log)
+    document, log = opened.document(files.GROUPS)
+    groups = [] if document is None else groups_in(document, log)
+    document, log = opened.document(files.MATRIX)
+    if document is not None:
         made[LINKS] = link_table(links_in(link_entries(document, log), log), None, log)
-    if (document := _document(opened, files.COMMUNICATION, logs)) is not None:
-        log = logs[files.COMMUNICATION]
+    document, log = opened.document(files.COMMUNICATION)
+    if document is not None:
         made |= calls_in(call_entries(document, log), log)
         groups = with_names(groups, ranks_of_groups(document))
     made[GROUPS] = pa.Table.from_pylist(groups, pa.schema(SCHEMAS[GROUPS]))
-    for kind, log in logs.items():
-        opened.add_log(kind, log)
     return made
-
-
-def _document(opened: OpenedFiles, kind: str, logs: Mapping[str, IssueLog]) -> dict[str, Any] | None:
-    content = opened.content(kind, log=logs[kind])
-    found = None if content is None else document_in(content, logs[kind])
-    opened.is_any_read = opened.is_any_read or found is not None
-    return found
 
 
 def _stored(database: Database) -> tuple[dict[str, pa.Table], dict[str, str]]:
@@ -112,13 +100,7 @@ def _stored(database: Database) -> tuple[dict[str, pa.Table], dict[str, str]]:
         made[STEP_TIMES] = job_step_times(tables[STEP_TIMES], log)
     if LINKS in tables:
         made[LINKS] = link_table(links_stored(tables[LINKS], None, log), None, log)
-    groups = _text_rows(database, "CommunicationGroupMapping", "type", "rank_set", "group_name", "group_id", "pg_name")
+    groups = database.text_rows("CommunicationGroupMapping", "type", "rank_set", "group_name", "group_id", "pg_name")
     made[GROUPS] = pa.Table.from_pylist(groups_of(groups), pa.schema(SCHEMAS[GROUPS]))
-    about = _text_rows(database, "ClusterBaseInfo", "key", "value")
-    return made, {row["key"]: row["value"] for row in about if row.get("key") and row.get("value")}
-
-
-def _text_rows(database: Database, table: str, *columns: str) -> list[dict[str, Any]]:
-    read = database.read_as(table, dict.fromkeys(columns, Form.TEXT))
-    rows: list[dict[str, Any]] = pa.table([read.array(each, Form.TEXT) for each in columns], columns).to_pylist()
-    return rows
+    about = database.text_rows("ClusterBaseInfo", "key", "value")
+    return made, {key: value for row in about if (key := row["key"]) and (value := row["value"])}

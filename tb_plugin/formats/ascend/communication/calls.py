@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.formats.ascend.communication import schema
-from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
-from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.communication.units import scaled_integers, texts_of
+from tb_plugin.formats.ascend.csv_table import CsvTable, floats_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 from tb_plugin.model.trace.schema import MISSING

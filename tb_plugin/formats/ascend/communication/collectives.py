@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -71,20 +70,20 @@ def collectives_of(
     tails = [by_tail.get(match["tail"], f"…{match['tail']}") if match and match["tail"] else "" for match in matches]
     of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
     group = of_name[place[rows]]
-    others = {column.key: column for column in columns["others"]}
+    others, row_count = {column.key: column for column in columns["others"]}, len(columns["kind"])
     # The group comes from the call, or the group's name in a database, or the last digits of its number.
     for known in (
-        _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
+        _mapped(others.get(_LIBRARY_NAME), rows, row_count, interner, number_of),
         _stated_groups(columns, operations, rows, interner),
     ):
         group = np.where(known != MISSING, known, group).astype(np.int32)
     spelled = np.array([interner.text(_OTHER_NAMES.get(text.lower(), text)) for text in types], np.int32)
     count = np.array([text.lower() in _COUNTS_PER_RANK for text in types], np.bool_)[place[rows]]
-    elements = np.where(count, _numbers(others.get("count"), rows), MISSING)
+    elements = np.where(count, _numbers(others.get("count"), rows, row_count), MISSING)
     return CollectiveArgs(
         row=rows,
         name=spelled[place[rows]],
-        dtype=_mapped(others.get("data_type"), rows, interner, lambda text: _TYPES.get(text.upper(), text)),
+        dtype=_mapped(others.get("data_type"), rows, row_count, interner, lambda text: _TYPES.get(text.upper(), text)),
         in_elements=elements,
         out_elements=np.full(len(rows), MISSING, np.int64),
         sequence=np.full(len(rows), MISSING, np.int64),
@@ -131,34 +130,21 @@ def _about(group: Int32, groups: Mapping[str, Group], interner: Interner) -> dic
     }
 
 
-def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
-    found = np.full(len(rows), MISSING, np.int64)
-    if column is None or column.is_text:
-        return found
-    place, known = _found(column, rows)
-    values = column.value[place]
+def _numbers(column: OpenColumn | None, rows: Int32, count: int) -> Int64:
+    """Returns the whole number of each of ``rows``; -1 = missing. ``count`` is the number of all rows."""
+    dense = np.full(count, np.nan)
+    if column is not None and not column.is_text:
+        dense[column.row] = column.value
+    values = dense[rows]
     good = np.isfinite(values) & (values >= 0) & (values < 2.0**62)
-    found[known[good]] = values[good].astype(np.int64)
-    return found
+    return np.where(good, np.where(good, values, 0), MISSING).astype(np.int64)
 
 
-def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
-    """Converts the texts of a column for ``rows``, and returns their string ids; -1 = no text."""
-    found = np.full(len(rows), MISSING, np.int32)
-    if column is None or not column.is_text:
-        return found
-    place, known = _found(column, rows)
-    words, which = np.unique(column.value[place], return_inverse=True)
-    texts = [interner.texts[word] for word in words.tolist()]
-    ids = np.array([interner.text(of(text)) for text in texts], np.int32)
-    if len(ids):
-        found[known] = ids[which]
-    return found
-
-
-def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns the indices of the values of ``rows`` in a column, and the indices in ``rows`` that have a value."""
-    order = np.argsort(column.row, kind="stable")
-    place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
-    known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)
-    return order[place[known]], known
+def _mapped(column: OpenColumn | None, rows: Int32, count: int, interner: Interner, of: Callable[[str], str]) -> Int32:
+    """Converts the text of each of ``rows``, and returns string ids; -1 = no text."""
+    dense = np.full(count, MISSING, np.int32)
+    if column is not None and column.is_text:
+        dense[column.row] = column.value
+    words, place = np.unique(dense[rows], return_inverse=True)
+    ids = [interner.text(of(interner.texts[word])) if word != MISSING else MISSING for word in words.tolist()]
+    return np.array(ids, np.int32)[place]

@@ -85,7 +85,7 @@ def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Tab
     )
 
 
-def rank_in(value: Any) -> int | None:
+def rank_of(value: Any) -> int | None:
     """Returns a rank given as a number or text, or None if invalid."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     digits = text.lstrip("0") or "0"
@@ -95,7 +95,7 @@ def rank_in(value: Any) -> int | None:
 def ranks_text(value: Any) -> str | None:
     """Returns the distinct ranks in a list or in a text such as "(0, 1)", sorted, as "0, 1"; None if there are none."""
     every = value if isinstance(value, list) else _RANKS.findall(value) if isinstance(value, str) else ()
-    return ", ".join(map(str, sorted({rank for each in every if (rank := rank_in(each)) is not None}))) or None
+    return ", ".join(map(str, sorted({rank for each in every if (rank := rank_of(each)) is not None}))) or None
 
 
 def _is_rank(value: Any) -> bool:

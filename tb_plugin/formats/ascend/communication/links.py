@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from tb_plugin.formats.ascend.communication import schema
 from tb_plugin.formats.ascend.communication.calls import KEYS, Entry, Key, split_name, stored_keys
 from tb_plugin.formats.ascend.communication.groups import Group
-from tb_plugin.formats.ascend.communication.units import floats_of, scaled_integers, texts_of
-from tb_plugin.formats.ascend.csv_table import CsvTable
+from tb_plugin.formats.ascend.communication.units import scaled_integers, texts_of
+from tb_plugin.formats.ascend.csv_table import CsvTable, floats_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.communication.calls import step_label
-from tb_plugin.formats.ascend.communication.groups import rank_in, ranks_text
+from tb_plugin.formats.ascend.communication.groups import rank_of, ranks_text
 from tb_plugin.formats.ascend.communication.schema import DEVICE, INDEX, INDEX_TITLES, KIND, STEP, STEP_TITLES
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernel_details import Kernels
@@ -36,7 +36,7 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
 def job_step_times(table: CsvTable, log: IssueLog) -> pa.Table:
     """Returns the step times in a job analysis: one row per rank or pipeline stage. Logs all other rows."""
     kinds, indexes, steps = (table.texts(title).to_pylist() for title in (KIND, INDEX, STEP))
-    ranks = [rank_in(index) if kind == "rank" else None for kind, index in zip(kinds, indexes, strict=True)]
+    ranks = [rank_of(index) if kind == "rank" else None for kind, index in zip(kinds, indexes, strict=True)]
     stages = [ranks_text(index) if kind == "stage" else None for kind, index in zip(kinds, indexes, strict=True)]
     columns: dict[str, Any] = {
         "rank": ranks,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.formats.ascend.csv_table import trimmed_cells
+from tb_plugin.formats.ascend.csv_table import floats_of, trimmed_cells
 from tb_plugin.formats.issues import IssueLog
 
 # below this value, floats are accurate to 0.001, so only products near one half need decimal arithmetic
@@ -49,21 +49,3 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
     if lost := int((has_value & ~within).sum()):
         log.add("bad_cell", "note", count=lost)
     return pa.array(made, mask=~(has_value & within))
-
-
-def floats_of(texts: pa.Array, log: IssueLog) -> pa.Array:
-    """Converts texts to floats. Invalid texts are logged and become null."""
-    try:
-        return pc.cast(texts, pa.float64())
-    except pa.ArrowInvalid:
-        made = [_number(text) for text in texts.to_pylist()]
-        if bad := sum(one is None for one in made) - texts.null_count:
-            log.add("bad_cell", "note", count=bad)
-        return pa.array(made, pa.float64())
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None

@@ -56,9 +56,7 @@ class Content(msgspec.Struct, frozen=True, eq=False):
     """Row of each kernel, if ``columns`` contains the kernels."""
     tables: Mapping[str, CsvTable] = msgspec.field(default_factory=dict)  # key: name of the corresponding file
     steps: ReportedSteps | None = None
-    profile_info: Mapping[str, Any] = msgspec.field(
-        default_factory=dict
-    )  # facts about the profile, as in profiler_metadata.json
+    profile_info: Mapping[str, Any] = msgspec.field(default_factory=dict)  # as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # properties by device number
 
@@ -117,13 +115,11 @@ def _has_steps(columns: Mapping[str, Any], interner: Interner) -> bool:
 
 
 def _settings(database: Database) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for key, value in _pairs(database, "META_DATA", "name", "value"):
-        if key is not None and value is not None and key not in _OWN_SETTINGS:
-            made[key] = _json(value)
-    for uid, name in _pairs(database, "HOST_INFO", "hostUid", "hostName"):
-        made |= {key: each for key, each in (("hostUid", uid), ("hostName", name)) if each is not None}
-    return made
+    rows = database.text_rows("META_DATA", "name", "value")[:_MAX_PAIRS]
+    made = {row["name"]: _json(row["value"]) for row in rows if row["name"] and row["value"] is not None}
+    for row in database.text_rows("HOST_INFO", "hostUid", "hostName")[:_MAX_PAIRS]:
+        made |= {key: value for key, value in row.items() if value is not None}
+    return {key: value for key, value in made.items() if key not in _OWN_SETTINGS}
 
 
 def _json(text: str) -> Any:
@@ -148,10 +144,3 @@ def _devices(database: Database) -> dict[str, dict[str, Any]]:
         for number, name in zip(read.integers("id").tolist(), names.to_pylist(), strict=True)
         if name and 0 <= number <= MOST_DEVICE
     }
-
-
-def _pairs(database: Database, table: str, one: str, other: str) -> list[tuple[str | None, str | None]]:
-    read = database.read(table, text=f"{one} {other}")
-    return list(zip(read.array(one, Form.TEXT).to_pylist(), read.array(other, Form.TEXT).to_pylist(), strict=True))[
-        :_MAX_PAIRS
-    ]

@@ -62,7 +62,7 @@ class Operations(msgspec.Struct, frozen=True, eq=False):
 
 def device_rows(database: Database, rows: Rows) -> tuple[Tasks, Operations]:
     """Adds the rows of all devices."""
-    operations, start, dur = rows_with_times(
+    read, start, dur = rows_with_times(
         database.read(
             "COMMUNICATION_OP",
             needs="startNs endNs opName",
@@ -70,14 +70,29 @@ def device_rows(database: Database, rows: Rows) -> tuple[Tasks, Operations]:
         ),
         database.log,
     )
-    tasks = _task_rows(database, rows, connection_ids(operations.integers("connectionId")))
-    found, first, place = np.unique(operations.integers("groupName"), return_index=True, return_inverse=True)
-    groups = found[np.argsort(start[first], kind="stable")]  # in the order of their first operations
-    number = np.argsort(np.argsort(start[first], kind="stable"), kind="stable")[place]
-    made = _operation_rows(database, rows, tasks, Operations(operations, start, dur, number, np.empty(0, np.int32)))
-    _plane_rows(database, rows, tasks, {name: index for index, name in enumerate(groups.tolist())})
+    connection, names = connection_ids(read.integers("connectionId")), read.integers("groupName")
+    tasks = _task_rows(database, rows, connection)
+    found, first, place = np.unique(names, return_index=True, return_inverse=True)
+    order = np.argsort(start[first], kind="stable")  # of groups, by their first operation
+    group, device = np.argsort(order)[place], _devices(read, connection, tasks)
+    row = rows.add(
+        start_ns=start,
+        dur_ns=dur,
+        name=rows.name_ids(read.integers("opName")),
+        kind=EventKind.KERNEL,
+        lane=Lane.GROUP,
+        pid=rows.numbers(device),
+        tid=rows.numbers(group, "Group {} Communication"),
+        device=device,
+    )
+    rows.fact(CONNECTION, row, connection)
+    rows.word("data_type", row, read.integers("dataType"), _enum(database, rows, "ENUM_HCCL_DATA_TYPE"))
+    rows.word("alg_type", row, read.integers("algType"))
+    rows.fact("count", row, read.integers("count"))
+    rows.word("group name", row, names)
+    _plane_rows(database, rows, tasks, {name: index for index, name in enumerate(found[order].tolist())})
     _bar_rows(database, rows)
-    return tasks, made
+    return tasks, Operations(read, start, dur, device, row)
 
 
 def _task_rows(database: Database, rows: Rows, operations: Int64) -> Tasks:
@@ -125,28 +140,6 @@ def _task_rows(database: Database, rows: Rows, operations: Int64) -> Tasks:
     for key, title in (("modelId", "Model Id"), ("taskId", "Task Id")):
         rows.fact(title, row, read.integers(key))
     return Tasks(read, start, dur, device, row, described, place)
-
-
-def _operation_rows(database: Database, rows: Rows, tasks: Tasks, operations: Operations) -> Operations:
-    """Adds the communication operations. In ``operations``, ``device`` is the index of the group."""
-    read, connection = operations.read, connection_ids(operations.read.integers("connectionId"))
-    device = _devices(read, connection, tasks)
-    row = rows.add(
-        start_ns=operations.start_ns,
-        dur_ns=operations.dur_ns,
-        name=rows.name_ids(read.integers("opName")),
-        kind=EventKind.KERNEL,
-        lane=Lane.GROUP,
-        pid=rows.numbers(device),
-        tid=rows.numbers(operations.device, "Group {} Communication"),
-        device=device,
-    )
-    rows.fact(CONNECTION, row, connection)
-    rows.word("data_type", row, read.integers("dataType"), _enum(database, rows, "ENUM_HCCL_DATA_TYPE"))
-    rows.word("alg_type", row, read.integers("algType"))
-    rows.fact("count", row, read.integers("count"))
-    rows.word("group name", row, read.integers("groupName"))
-    return Operations(read, operations.start_ns, operations.dur_ns, device, row)
 
 
 def _plane_rows(database: Database, rows: Rows, tasks: Tasks, groups: dict[int, int]) -> None:

@@ -61,11 +61,6 @@ class Database:
         """Returns True if the database has an ordinary table with this name."""
         return table.casefold() in self._tables
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Returns the names of ordinary tables. Views are excluded."""
-        return tuple(self._tables.values())
-
     def columns(self, table: str) -> tuple[str, ...]:
         """Returns the column names of a table. The result is empty if there is no such table."""
         name = self._tables.get(table.casefold())
@@ -112,6 +107,12 @@ class Database:
             for column, part in zip(names, parts, strict=True)
         }
         return Columns({key: _one(array) for key, array in made.items()}, rows)
+
+    def text_rows(self, table: str, *columns: str) -> list[dict[str, str | None]]:
+        """Returns the rows of a small table of texts."""
+        read = self.read_as(table, dict.fromkeys(columns, Form.TEXT))
+        values = [read.array(column, Form.TEXT).to_pylist() for column in columns]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def _listed(self) -> dict[str, str]:
         rows = self._query_schema(_TABLES, "sqlite_master")
