@@ -11,6 +11,9 @@ from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
+REPORTED_STEP = "diff.stated_step_ns"
+# Facts of a profile with missing kernels: its reported and its recorded compute time.
+REPORTED_COMPUTE, RECORDED_COMPUTE = "diff.stated_compute_ns", "diff.recorded_compute_ns"
 # Relative differences of step times.
 SAME_BELOW = 0.01
 HIGH_FROM = 0.1
@@ -21,6 +24,35 @@ AGAINST_FROM = 0.5
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
     """Returns the findings in ``leading``, followed by reasons why the comparison may be misleading."""
     return Notices("findings", "Findings", "training", [*leading, *_doubts(base, exp)])
+
+
+def kernels_missing(base: Part, exp: Part) -> list[Notice]:
+    """Returns a finding for each side with missing kernels, because missing kernels look like saved time."""
+    text = (
+        "Kernels of the {side} are missing: its profiler reports {{stated_compute_ns}} of computation, but its "
+        "kernels cover only {{recorded_compute_ns}}. The missing kernels can make kernels and step parts look new, "
+        "missing or faster."
+    )
+    todo = "Choose a profile that contains kernels. In this profile, only the reported step times can be compared."
+    notices = []
+    for side, facts in (("baseline", base.facts), ("experiment", exp.facts)):
+        if REPORTED_COMPUTE in facts:
+            keys = (REPORTED_COMPUTE, RECORDED_COMPUTE)
+            figures = [METRICS.figure(key.removeprefix("diff."), facts[key]) for key in keys]
+            notices.append(Notice("kernels_missing", "high", text.format(side=side), todo, figures))
+    return notices
+
+
+def vendors_of(part: Part) -> set[str]:
+    """Returns the vendors of the devices with recorded work."""
+    found = part.payloads["vendors"]
+    return {str(figure.value) for figure in found.figures} if isinstance(found, Figures) else set()
+
+
+def have_other_vendors(base: Part, exp: Part) -> bool:
+    """Returns whether both sides have device work, on devices of different vendors."""
+    one, other = vendors_of(base), vendors_of(exp)
+    return bool(one and other) and not one & other
 
 
 def settings(base: Part, exp: Part) -> Frame:
@@ -121,6 +153,13 @@ def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> s
 
 def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
+    if have_other_vendors(base, exp):
+        text = (
+            "The devices come from different vendors and their kernels have different names, so kernels cannot be "
+            "compared one by one. Step parts, operators and kernel classes can be compared."
+        )
+        todo = "Compare profiles of the same model and batch size."
+        notices.append(Notice("other_makers", "info", text, todo, []))
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
         todo = "Record steps in both profiles: call step() of the profiler after each training step."

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tb_plugin.analysis.base import Part
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Column, Scalar, Tree
+from tb_plugin.views.diff.alignment import Node, Pair, align
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, comparison_metrics
-from tb_plugin.views.diff.tree_alignment import Node, Pair, align
 
 # Maximum number of nodes sent, largest times first.
 NODES_SENT = 20_000

@@ -16,11 +16,6 @@ from tb_plugin.views.diff.metrics import METRICS
 BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
-LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Columns with the number of kernels, copies and memsets that an operator launched.
-
-The first includes nested operators, the second does not. The page displays one of them as the third.
-"""
 PER_STEP, TOTAL = "step", "total"
 
 
@@ -38,19 +33,16 @@ class PairedTable(msgspec.Struct, frozen=True):
     own_ns: str = ""
     total_ns: str = ""
     """Columns of self time and total time, if their names differ from the measure."""
-    kernels: str = ""
-    """Table with the number of kernels of each row; empty if there is none."""
+    source: str = ""
+    """Name of the other view's table, if it differs from ``name``."""
+
+    def frame(self, side: Part) -> Frame | None:
+        return side.frames.get(self.source or self.name)
 
 
 TABLES = (
-    PairedTable("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
-    PairedTable(
-        "operators_by_shape",
-        "Operators by input shapes",
-        ("name", "input_shape"),
-        MEASURES,
-        kernels="operator_kernels_by_shape",
-    ),
+    PairedTable("operators", "Operators", ("name",), MEASURES),
+    PairedTable("operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES),
     PairedTable("kernels", "Kernels", ("name",), ("total_ns",)),
     PairedTable(
         "modules",
@@ -65,6 +57,8 @@ BY_TYPE = (
     PairedTable("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
     PairedTable("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
+# For devices of different vendors, whose kernels have different names.
+BY_CLASS = PairedTable("kernels_by_class", "Kernels by class", ("class",), ("total_ns",), source="kernels")
 # For traces that contain only ranges.
 RANGES = PairedTable(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
@@ -88,42 +82,28 @@ class Scaling(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def join(
-    base: Part,
-    table: PairedTable,
-    exp: Part,
-    measure: str,
-    scaling: Scaling,
-    *,
-    slower: bool,
-    by: str = "",
-    devices: bool = False,
+    base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = ""
 ) -> Frame:
     """Joins the tables of both sides. If ``slower``, the largest increase comes first, otherwise the largest
     decrease.
 
-    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds kernel counts, and a ratio that
-    is 1 for 0 / 0.
+    ``by`` is the measure to sort by if all measures are requested.
     """
-    measures = _measures(table, (base, exp), measure)
-    values = ["calls", *measures]
-    data = both_sides(base.frames.get(table.name), exp.frames.get(table.name), table.keys, values)
-    counts = {"calls": "calls"}
-    if devices and table.kernels:
-        launched = LAUNCHED_ITSELF if measure == "device_self_ns" else LAUNCHED
-        data = _with_kernels(data, base, table, exp, launched)
-        counts |= {launched: KERNELS}
+    frames = [frame for side in (base, exp) if (frame := table.frame(side))]
+    measures = _measures(table, frames, measure)
+    data = _both_sides(table.frame(base), table.frame(exp), table.keys, ["calls", *measures])
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
-    for value in (*counts, *measures):
-        name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
-        shown |= comparison_columns(data, value, scaling, name)
-    first = _measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0]
-    first = first if measure == ALL_MEASURES else "ns"
-    if measure != ALL_MEASURES:
-        both = shown["base_ns"], shown["exp_ns"]
-        shown |= {"compared_ratio": compared_ratio(*both)} if devices else {"time_ratio": ratio(*both)}
+    for value in ("calls", *measures):
+        name = value if measure == ALL_MEASURES or value == "calls" else "ns"
+        shown |= _comparison_columns(data, value, scaling, name)
+    first = "ns"
+    if measure == ALL_MEASURES:
+        first = _measures(table, frames, by)[0] if by else measures[0]
+    else:
+        shown["time_ratio"] = _ratio(shown["base_ns"], shown["exp_ns"])
     order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
     # The table's own view defines its key columns.
-    lent = [column for side in (base, exp) if (frame := side.frames.get(table.name)) for column in frame.columns]
+    lent = [column for frame in frames for column in frame.columns]
     of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
     return Frame(
         name=table.name,
@@ -136,7 +116,7 @@ def join(
     )
 
 
-def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
+def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
     """Joins the sums of both sides by key.
 
     The result has a column ``presence``, and columns with the prefixes ``base_`` and ``exp_`` for each value.
@@ -151,34 +131,20 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
     return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
 
 
-def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, launched: str) -> pa.Table:
-    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
-    joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
-    for key in (f"base_{launched}", f"exp_{launched}"):
-        joined = joined.set_column(joined.column_names.index(key), key, pc.fill_null(joined[key], 0))
-    return joined
-
-
-def comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
+def _comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
     """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the divisors in ``scaling``."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
-        f"base_{name}": per_step(one, scaling.base),
-        f"exp_{name}": per_step(other, scaling.exp),
+        f"base_{name}": _per_step(one, scaling.base),
+        f"exp_{name}": _per_step(other, scaling.exp),
         f"delta_{name}": _change(one, other, scaling),
     }
 
 
-def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
+def _ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
     """Returns ``exp / base``; null where the baseline is 0."""
     whole = base.cast(pa.float64(), safe=False)
     return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
-
-
-def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns ``exp / base``; 1 if both are 0, null if only the baseline is 0."""
-    neither = pc.and_(pc.equal(base, 0), pc.equal(exp, 0))
-    return pc.if_else(neither, 1.0, ratio(base, exp))
 
 
 def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
@@ -193,8 +159,7 @@ def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
     }
 
 
-def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[str]:
-    frames = [side.frames[table.name] for side in sides if table.name in side.frames]
+def _measures(table: PairedTable, frames: Sequence[Frame], wanted: str) -> list[str]:
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
     if wanted == ALL_MEASURES:
         return present
@@ -220,7 +185,7 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
     return pa.table({**{key: data[key] for key in keys}, **numbers})
 
 
-def per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+def _per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
     """Divides sums by a number of steps. For one step, integers do not become floats."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
@@ -231,13 +196,13 @@ def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa
     If step counts are equal, sums are subtracted before the division, to be exact.
     """
     if scaling.base == scaling.exp:
-        return per_step(pc.subtract(exp, base), scaling.exp)
-    return pc.subtract(per_step(exp, scaling.exp), per_step(base, scaling.base))
+        return _per_step(pc.subtract(exp, base), scaling.exp)
+    return pc.subtract(_per_step(exp, scaling.exp), _per_step(base, scaling.base))
 
 
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     side, _, value = key.partition("_")
-    is_count = value in ("calls", KERNELS)
+    is_count = value == "calls"
     if measure != ALL_MEASURES:
         of = comparison_metrics(shown, scaling)
         plain = of[key] if key in of else METRICS.metric(key, window=scaling.window if is_count else "")

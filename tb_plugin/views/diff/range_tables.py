@@ -10,7 +10,7 @@ from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.range_names import ranges_by_name
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Notice
+from tb_plugin.payloads import Notice
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join
 
@@ -32,18 +32,6 @@ def are_range_traces(*sides: Part) -> bool:
 def own_ns(part: Part) -> int:
     """Returns the time in ranges, summed over threads. Time in nested ranges counts once."""
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
-
-
-def recording_lengths(base: Part, exp: Part) -> Figures:
-    """Returns the length of each recording, and the time in ranges of each recording."""
-    one, other = (part.coverage.window_ns or 0 for part in (base, exp))
-    figures = [
-        METRICS.figure("base_step_ns", one, "Baseline recording"),
-        METRICS.figure("exp_step_ns", other, "Experiment recording"),
-        METRICS.figure("delta_step_ns", other - one),
-        METRICS.figure("step_ratio", other / one if one else None),
-    ]
-    return Figures("headline", "Headline", "", figures, "headline")
 
 
 def changed_most(base: Part, exp: Part) -> Sequence[Notice]:

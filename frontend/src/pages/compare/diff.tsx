@@ -36,10 +36,8 @@ import { SmallTable } from '../../widgets/smallTable'
 import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
-import { ComparedKernel } from './comparedKernel'
 import { ComparedRow, type Side } from './comparedRow'
-import { DeviceComparison } from './deviceComparison'
-import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
+import { diffTables, haveOtherVendors } from './diffTables'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -244,13 +242,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
           base={query}
           groups={diffTables(resource.data)}
           placeholder="Search names, text or /regex/"
-          detail={(row, table) =>
-            table.name === KERNELS_BY_OPERATOR.table ? (
-              <ComparedKernel row={row} base={base} exp={exp} />
-            ) : (
-              <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />
-            )
-          }
+          detail={(row, table) => <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />}
         />
       )}
     </>
@@ -287,8 +279,8 @@ function Page({ view }: { view: View }) {
       <NoticeList notices={others} onLink={followLink} none="" />
     </Card>
   )
-  // Between unlike devices, notices explain the times below.
-  const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
+  // Between devices of different vendors, notices explain the times below.
+  const isFirst = haveOtherVendors(view)
   const aside = (mind && !isFirst) || differs
   // Names of many bars need the full width.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
@@ -318,7 +310,6 @@ function Page({ view }: { view: View }) {
         </div>
       )}
       {idle && <WaterfallCard payload={idle} wide />}
-      <DeviceComparison view={view} />
       {tree && <TreeCard tree={tree} measure={measureLabel(view)} />}
     </div>
   )
