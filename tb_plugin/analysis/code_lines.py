@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -85,8 +86,6 @@ def _names_a_line(text: str) -> bool:
 
 
 def _is_outside(trace: TraceTable, text: str) -> bool:
-    from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
-
     return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
 
 

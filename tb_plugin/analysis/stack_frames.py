@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analysis.code_owner import ADDRESS, package_of
 from tb_plugin.lib.groupby import number_groups, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
@@ -65,8 +66,6 @@ class Starts(msgspec.Struct, frozen=True, eq=False):
 @cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of each string in a trace."""
-    from tb_plugin.analysis.code_owner import ADDRESS
-
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -180,8 +179,6 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
     """
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
-    from tb_plugin.analysis.code_owner import package_of
-
     framework = np.append(
         trace.strings.where(lambda text: package_of(text)[1])[name] & (kind == EventKind.PYTHON), False
     )

@@ -15,11 +15,14 @@ from msgspec.structs import replace
 
 from tb_plugin import __version__
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.flame.nodes import FlameGraph
+from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Places, choice_of, merged_stacks, threads_of
+from tb_plugin.views.stacks.options import choice_of
+from tb_plugin.views.stacks.places import merged_stacks
 
 # Formats and their file extensions.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
@@ -46,7 +49,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
             out.write(piece)
 
 
-def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
+def _folded(places: FlameGraph, own: list[int]) -> Iterator[bytes]:
     """Yields one line ``outermost;...;innermost nanoseconds`` per stack that has self time, in descending order of
     time.
     """
@@ -67,7 +70,7 @@ def _frame(name: str) -> str:
     return _BREAKS.sub(" ", name).replace(";", ":").strip() or "(no name)"
 
 
-def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[bytes]:
+def _speedscope(trace: TraceTable, places: FlameGraph, own: list[int]) -> Iterator[bytes]:
     frames: dict[str, int] = {}
     frame = [frames.setdefault(name, len(frames)) for name in places.name]
     threads: dict[int, list[int]] = defaultdict(list)
@@ -93,7 +96,7 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
     yield b"\n]}\n"
 
 
-def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[list[int]]:
+def _stacks(places: FlameGraph, frame: list[int], members: list[int]) -> Iterator[list[int]]:
     parent = places.parent.tolist()
     for place in members:
         stack = []

@@ -195,9 +195,9 @@ def _wrapped_nodes(left: _Side, right: _Side) -> tuple[dict[int, list[int]], dic
         return found
     sides = (left, right)
     pools: list[defaultdict[tuple[str, str], deque[int]]] = [defaultdict(deque), defaultdict(deque)]
-    for pool, side in zip(pools, sides, strict=True):
+    for own, side in enumerate(sides):
         for node in side.unmatched:
-            pool[side.nodes[node].key].append(node)
+            pools[own][side.nodes[node].key].append(node)
     wrappers = []
     for own, side in enumerate(sides):
         for node in side.unmatched:

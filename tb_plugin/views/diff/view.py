@@ -252,14 +252,14 @@ def _times(sides: _Sides) -> dict[str, Payload]:
     """Returns the headline and the waterfalls, as far as the times of both sides are known."""
     base, exp, window = sides.base_step, sides.exp_step, sides.scaling.window
     if sides.are_range_traces:
-        lengths = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
-        return {"headline": headline(*lengths, titles=("Baseline recording", "Experiment recording"))}
+        one, other = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
+        return {"headline": headline(one, other, titles=("Baseline recording", "Experiment recording"))}
     if base is None or exp is None:
-        one, other = (part.facts.get(REPORTED_STEP) for part in (sides.base, sides.exp))
-        if not one or other is None or not kernels_missing(sides.base, sides.exp):
+        reported = [part.facts.get(REPORTED_STEP) for part in (sides.base, sides.exp)]
+        if not reported[0] or reported[1] is None or not kernels_missing(sides.base, sides.exp):
             return {}
         titles = ("Baseline, reported", "Experiment, reported")
-        return {"headline": headline(one, other, "as reported by the profiler", titles)}
+        return {"headline": headline(reported[0], reported[1], "as reported by the profiler", titles)}
     summed = _summed(sides)
     titles = ("Baseline, all steps", "Experiment, all steps") if summed else ("", "")
     title = "From baseline to experiment" if summed else "From the baseline's step to the experiment's"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.flame.functions import functions_of, sandwich
+from tb_plugin.analysis.flame.nodes import FlameNodes, largest_nodes, parent_groups
+from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
-from tb_plugin.analysis.merged_stacks.places import Laid, largest_nodes, parent_groups
-from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
@@ -89,7 +89,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
                 METRICS.figure("stack_lines", profile.stacks),
                 METRICS.figure("stack_functions", functions.data.num_rows),
             ], "headline"),
-            "stacks": tree_of_places(largest_nodes(places, "host", NODES_SENT), terms),
+            "stacks": tree_of_graph(largest_nodes(places, "host", NODES_SENT), terms),
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
         facts = {
@@ -120,7 +120,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 
 @cached_by_argument
-def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
+def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> FlameNodes:
     """Returns the merged stacks of the profiles whose numbers are in ``threads`` (empty = all profiles)."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
@@ -131,7 +131,7 @@ def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
     # Frames have no recorded kind: they are coloured by the package in their names.
     is_module = pc.starts_with(profile.names, "nn.Module: ").to_numpy(zero_copy_only=False)
     kinds = np.where(is_module, int(EventKind.MODULE), int(EventKind.PYTHON))
-    return Laid(
+    return FlameNodes(
         label=label[nodes.first],
         texts=profile.names,
         kind=kinds[label[nodes.first]],
@@ -140,8 +140,6 @@ def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
         calls=none,
         host_ns=nodes.sum(found.own[some]),
         device_ns=none,
-        backward_host_ns=none,
-        backward_device_ns=none,
     )
 
 

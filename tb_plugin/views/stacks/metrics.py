@@ -14,19 +14,6 @@ METRICS = SHARED.adding(
     ),
     define(
         CHOSEN,
-        "count",
-        {"shared_scopes": ("Shared scopes", "Scopes opened by several threads.")},
-    ),
-    define(
-        CHOSEN,
-        "text",
-        {
-            "shared_threads": ("Threads", "Threads that have these scopes as Python calls."),
-            "counted_threads": ("Threads", "Threads that have these scopes as modules or ranges."),
-        },
-    ),
-    define(
-        CHOSEN,
         "ns",
         {
             "thread_host_ns": ("In calls", "Time of the thread in calls."),

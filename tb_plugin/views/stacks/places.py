@@ -10,8 +10,8 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes, parent_groups
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.merged_stacks.places import Laid, Places, largest_nodes, parent_groups
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.lib.groupby import group, places_of, sum_by
@@ -41,8 +41,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     chosen: Bool
     host_ns: Int64
     device_ns: Int64
-    backward_host_ns: Int64
-    backward_device_ns: Int64
+    backward: dict[str, Int64]
     replayed_kind: Int64
     """Kinds of the frames that come from a capture. These frames are last."""
     replayed_label: Int64
@@ -51,7 +50,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
 
 def merged_stacks(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
-) -> Places:
+) -> FlameGraph:
     """Returns the merged stacks of the selected calls.
 
     Threads are separate if ``by_thread`` is set or if stacks are sorted by time. Enclosing frames may start before
@@ -64,11 +63,11 @@ def merged_stacks(
         if by_thread or by_time
         else all_places(trace, selection.chosen, choice)
     )
-    return largest_nodes(found, choice.weight, most, by_time)
+    return largest_nodes(found, choice.weight, most, by_time=by_time)
 
 
 @cached_by_argument
-def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
+def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> FlameNodes:
     """Returns stacks merged over all threads.
 
     The result is cached, because the table of functions and the details of a function use the same stacks.
@@ -76,7 +75,7 @@ def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
     return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
 
-def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
+def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> FlameNodes:
     """Returns the merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
@@ -120,7 +119,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
         """
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
-    return Laid(
+    return FlameNodes(
         label=label[first],
         texts=texts,
         kind=kind[first],
@@ -129,8 +128,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
         calls=sums(calls.chosen),
         host_ns=sums(calls.host_ns),
         device_ns=sums(calls.device_ns, calls.rest_ns),
-        backward_host_ns=sums(calls.backward_host_ns),
-        backward_device_ns=sums(calls.backward_device_ns),
+        backward={key: sums(times) for key, times in calls.backward.items()},
     )
 
 
@@ -157,7 +155,10 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     device = sum_by(launcher, dur, len(row) + made)
     times = backward_times(trace, selection)
     caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
-    behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
+    behind = {
+        "backward_host_ns": sum_by(caller, times.host_ns, len(row)),
+        "backward_device_ns": sum_by(caller, times.device_ns + times.communication_ns, len(row)),
+    }
     kind, label = replayed.kind, replayed.label
     if made:
         nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
@@ -169,7 +170,7 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
             np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
         )
         parent = np.concatenate((parent, replayed.parent))
-        behind = [np.concatenate((each, nothing)) for each in behind]
+        behind = {key: np.concatenate((each, nothing)) for key, each in behind.items()}
     if threads is not None:
         # Frames of replays without a launching frame have no thread.
         some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
@@ -178,14 +179,12 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
         kept = some[some >= len(frames.row)] - len(frames.row)
         kind, label = kind[kept], label[kept]
         row, thread, own, device = row[some], thread[some], own[some], device[some]
-        behind = [each[some] for each in behind]
+        behind = {key: each[some] for key, each in behind.items()}
     chosen = selection.rows[row]
     chosen[len(row) - len(kind) :] = False
     # Device work without a launch has no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
-    return _Calls(
-        row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], kind, label, rest
-    )
+    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, behind, kind, label, rest)
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:

@@ -13,34 +13,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.host_threads import Thread, threads_of
-from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
-from tb_plugin.analysis.merged_stacks.places import Places
-from tb_plugin.analysis.merged_stacks.terms import Terms
-from tb_plugin.analysis.phrases import plural
+from tb_plugin.analysis.flame.functions import functions_of, sandwich
+from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
+from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.selection import Selection, select_rows
-from tb_plugin.analysis.stack_frames import FRAMES, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Sort, Table, View
 from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.metrics import METRICS
-from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of, chosen_threads
+from tb_plugin.views.stacks.options import Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged_stacks
-
-__all__ = [
-    "FOLDS",
-    "FRAMES",
-    "WEIGHTS",
-    "Choice",
-    "Places",
-    "Stacks",
-    "Thread",
-    "choice_of",
-    "merged_stacks",
-    "threads_of",
-]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -75,7 +60,7 @@ class Stacks(DeclaredView, entry=VIEW):
             coverage=selection.coverage,
             frames=frames,
             payloads={
-                "stacks": tree_of_places(found, terms),
+                "stacks": tree_of_graph(found, terms),
                 **({"data_quality": thread_names} if thread_names else {}),
             },
             layout=("stacks", "functions", "threads", *(("data_quality",) if thread_names else ())),
@@ -115,49 +100,14 @@ def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: 
     return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)
 
 
-Int32 = npt.NDArray[np.int32]
-
-_MAX_NAMED = 3
-
-
 def _notes(trace: TraceTable, selection: Selection, choice: Choice) -> Notices | None:
     frames = stack_frames(trace, choice.of, choice.fold)
     threads = chosen_threads(trace, selection.chosen, choice.threads)
     chosen = selection.rows[frames.row]
     if threads is not None:
         chosen &= threads[frames.thread]
-    row, thread = frames.row[chosen], frames.thread[chosen]
-    found = [each for each in (_of_threads(trace, selection, row, thread), _of_backtraces(trace, choice, row)) if each]
-    return Notices("data_quality", "About these numbers", "data", found) if found else None
-
-
-def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int32) -> Notice | None:
-    label = labels_of(trace).of[trace.name[row]]
-    python = trace.kind[row] == EventKind.PYTHON
-    scope = of_kind(trace.kind[row], EventKind.MODULE, EventKind.ANNOTATION)
-    both = np.intersect1d(label[python], label[scope])
-    mine = np.isin(label, both)
-    first, second = np.unique(thread[mine & python]), np.unique(thread[mine & scope])
-    if not len(both) or np.array_equal(first, second):
-        return None
-    names = {each.number: each.name for each in threads_of(trace, selection.chosen)}
-
-    def thread_names(numbers: Int32) -> str:
-        known = [names.get(number, "") for number in numbers[:_MAX_NAMED].tolist()]
-        return ", ".join(known) + (f" and {len(numbers) - _MAX_NAMED} more" if len(numbers) > _MAX_NAMED else "")
-
-    handing = np.setdiff1d(first, second)
-    text = (
-        f"{{shared_scopes}} {plural(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
-        "{shared_threads} hands over work that {counted_threads} runs. The views Phases "
-        "and Modules include only {counted_threads}."
-    )
-    figures = [
-        METRICS.figure("shared_scopes", len(both)),
-        METRICS.figure("shared_threads", thread_names(handing if len(handing) else first)),
-        METRICS.figure("counted_threads", thread_names(second)),
-    ]
-    return Notice("shared_scopes", "info", text, "", figures)
+    found = _of_backtraces(trace, choice, frames.row[chosen])
+    return Notices("data_quality", "About these numbers", "data", [found]) if found else None
 
 
 def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | None:
