@@ -250,7 +250,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
         texts += [trace.strings[int(i)] for i in ids]
     rebuilt = ~has & (around != MISSING)
     if rebuilt.any():
-        path, python_texts = _python_paths(trace, around[rebuilt])
+        path, python_texts = _paths(trace, around[rebuilt], trace.python_parent, trace.name)
         stack[rebuilt] = path + len(texts)
         texts += python_texts
     return stack, texts
@@ -289,11 +289,6 @@ def _with_replayed(
         path, texts = _paths(trace, around[rebuilt], python[scopes.parent], scopes.name)
         found[rebuilt] = numbered(texts)[path]
     return np.concatenate((stack, found)), every
-
-
-def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Returns the stack index of each Python call, and the texts of the distinct stacks (innermost frame first)."""
-    return _paths(trace, leaves, trace.python_parent, trace.name)
 
 
 def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join, own_ns
 from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
 REPORTED_STEP = "diff.stated_step_ns"
@@ -53,6 +55,27 @@ def have_other_vendors(base: Part, exp: Part) -> bool:
     """Returns whether both sides have device work, on devices of different vendors."""
     one, other = vendors_of(base), vendors_of(exp)
     return bool(one and other) and not one & other
+
+
+def range_notices(base: Part, exp: Part) -> Sequence[Notice]:
+    """Returns a finding about the range with the largest change of self time. Without changes, the result is empty."""
+    before, after = own_ns(base), own_ns(exp)
+    data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
+    if not data.num_rows:
+        return []
+    at = int(pc.index(pc.abs(data["delta_ns"]), pc.max(pc.abs(data["delta_ns"]))).as_py())
+    change = data["delta_ns"][at].as_py()
+    if not change:
+        return []
+    figures = [
+        METRICS.figure("leading_row", data["name"][at].as_py()),
+        METRICS.figure("leading_row_delta_ns", change),
+        METRICS.figure("delta_ranges_ns", after - before),
+    ]
+    text = (
+        "Largest change: {leading_row} ({leading_row_delta_ns} of self time). Total time in ranges: {delta_ranges_ns}."
+    )
+    return [Notice("ranges_changed", "info", text, "", figures, "leading_row_delta_ns")]
 
 
 def settings(base: Part, exp: Part) -> Frame:

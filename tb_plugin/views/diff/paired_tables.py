@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.range_names import ranges_by_name
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.views.diff.metrics import METRICS
 
@@ -211,3 +215,56 @@ def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
         plain = comparison_metrics(value, scaling)[f"{side}_ns"]
         return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
     return Column(METRICS.metric(key))
+
+
+def range_frames(trace: TraceTable) -> dict[str, Frame]:
+    """Returns the table of ranges by name; empty for traces with other events."""
+    if not is_range_trace(trace):
+        return {}
+    data = ranges_by_name(trace)
+    columns = METRICS.columns(*data.column_names)
+    return {RANGES.name: Frame(RANGES.name, RANGES.title, columns, data, ("name",), "name")}
+
+
+def are_range_traces(*sides: Part) -> bool:
+    """Returns whether both sides contain only ranges."""
+    return all(RANGES.name in side.frames for side in sides)
+
+
+def own_ns(part: Part) -> int:
+    """Returns the time in ranges, summed over threads. Time in nested ranges counts once."""
+    return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
+
+
+MODES = "serving_modes"
+_MODE_VALUES = ("mode_steps", "mode_mean_ns", "mode_p95_ns", "mode_tokens_per_second")
+
+
+def modes_frame(base: Part, exp: Part) -> dict[str, Frame]:
+    """Returns one row per mode of either side. Without modes, the result is empty."""
+    sides = {side: part.frames[MODES] for side, part in (("base", base), ("exp", exp)) if MODES in part.frames}
+    if not sides:
+        return {}
+    rows = {side: {row["mode"]: row for row in frame.data.to_pylist()} for side, frame in sides.items()}
+    names = sorted({name for of in rows.values() for name in of})
+    data: dict[str, list[Any]] = {"mode": names}
+    for value in _MODE_VALUES:
+        for side in ("base", "exp"):
+            data[f"{side}_{value}"] = [rows.get(side, {}).get(name, {}).get(value) for name in names]
+    pairs = list(zip(data["base_mode_mean_ns"], data["exp_mode_mean_ns"], strict=True))
+    data["delta_mode_mean_ns"] = [None if None in pair else pair[1] - pair[0] for pair in pairs]
+    data["mode_time_ratio"] = [pair[1] / pair[0] if None not in pair and pair[0] else None for pair in pairs]
+    types = {
+        key: pa.string() if key == "mode" else pa.int64() if key.endswith("_steps") else pa.float64() for key in data
+    }
+    lent = next(column for frame in sides.values() for column in frame.columns if column.metric.key == "mode")
+    return {
+        MODES: Frame(
+            name=MODES,
+            title="Modes",
+            columns=[Column(lent.metric), *METRICS.columns(*(key for key in data if key != "mode"))],
+            data=pa.table({key: pa.array(values, types[key]) for key, values in data.items()}),
+            row_key=("mode",),
+            name_column="mode",
+        )
+    }

@@ -34,6 +34,7 @@ from tb_plugin.views.diff.findings import (
     have_other_vendors,
     kernels_missing,
     leading_notice,
+    range_notices,
     settings,
 )
 from tb_plugin.views.diff.merged_tree import both_trees
@@ -48,10 +49,12 @@ from tb_plugin.views.diff.paired_tables import (
     TABLES,
     TOTAL,
     Scaling,
+    are_range_traces,
     join,
+    modes_frame,
+    own_ns,
+    range_frames,
 )
-from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames
-from tb_plugin.views.diff.serving_modes import modes_frame
 from tb_plugin.views.diff.waterfall import (
     IDLE,
     ON_DEVICE,
@@ -280,7 +283,7 @@ def _note(part: Part) -> str:
 
 def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
     if sides.are_range_traces:
-        return changed_most(sides.base, sides.exp)
+        return range_notices(sides.base, sides.exp)
     if missing := kernels_missing(sides.base, sides.exp):
         return missing
     if sides.base_step is None or sides.exp_step is None:

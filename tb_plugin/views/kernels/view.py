@@ -133,83 +133,50 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
     return pa.array(ratio(weighted, groups.sum(dur)))
 
 
-def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
-    dur = trace.dur_ns[kernels]
-    blocks = np.asarray(_section(trace, "blocks_per_sm", np.nan)[kernels], np.float64)
-    occupancy = np.asarray(_section(trace, "occupancy", np.nan)[kernels], np.float64)
+def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
+    """Returns the columns that the tables by name and by launch share."""
+    dur, names = trace.dur_ns[kernels], trace.name[kernels][groups.first]
+    blocks, occupancy = (
+        np.asarray(_section(trace, key, np.nan)[kernels], np.float64) for key in ("blocks_per_sm", "occupancy")
+    )
+    classes = classify_kernels(trace)
     return {
+        "name": trace.strings.take(names),
+        **statistics(groups, dur),
         "mean_blocks_per_sm": _weighted(groups, blocks, dur),
         "mean_occupancy": _weighted(groups, occupancy, dur),
+        "uses_matrix_unit": matrix_uses(groups, trace.uses_matrix_unit[kernels]),
+        "class": pa.array([word_of(each) for each in classes.of(names).tolist()], pa.string()),
+        "class_by": pa.array(classes.reasons(trace, names), pa.large_string()),
+        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
     }
 
 
+_EFFICIENCY = ("mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
+
+
 def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    groups = group(trace.name[kernels])
-    data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
-    data |= statistics(groups, trace.dur_ns[kernels])
-    data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    data |= _class_columns(trace, trace.name[kernels][groups.first])
-    keys = [
-        "name",
-        "class",
-        *STATISTICS,
-        "mean_blocks_per_sm",
-        "mean_occupancy",
-        "uses_matrix_unit",
-        "class_by",
-        "readable",
-    ]
+    data = _columns(trace, kernels, group(trace.name[kernels]))
+    keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_by", "readable"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
 def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    op_name = operator_names(trace, kernels)
+    operator = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
-    groups = group(trace.name[kernels], op_name, *launch.values())
+    groups = group(trace.name[kernels], operator, *launch.values())
     first = groups.first
-    data = {
-        "name": trace.strings.take(trace.name[kernels][first]),
-        "operator": pc.fill_null(trace.strings.take(op_name[first]), NO_OPERATOR),
+    data = _columns(trace, kernels, groups) | {
+        "operator": pc.fill_null(trace.strings.take(operator[first]), NO_OPERATOR),
         "grid": trace.strings.take(launch["grid"][first]),
         "block": trace.strings.take(launch["block"][first]),
         "registers": _known(launch["registers"][first]),
         "shared_memory": _known(launch["shared_memory"][first]),
+        "matrix_eligible": pa.array(groups.any(is_eligible(trace, kernels))),
     }
-    data |= statistics(groups, trace.dur_ns[kernels])
-    data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    data["matrix_eligible"] = pa.array(groups.any(is_eligible(trace, kernels)))
-    data |= _class_columns(trace, trace.name[kernels][first])
-    keys = [
-        "name",
-        "class",
-        "operator",
-        *STATISTICS,
-        *LAUNCH,
-        "mean_blocks_per_sm",
-        "mean_occupancy",
-        "uses_matrix_unit",
-    ]
+    keys = ["name", "class", "operator", *STATISTICS, *LAUNCH, *_EFFICIENCY, "matrix_eligible", "class_by", "readable"]
     row_key = ("name", "operator", *LAUNCH)
-    return _frame(
-        "kernels_by_launch",
-        "Kernels by launch",
-        [*keys, "matrix_eligible", "class_by", "readable"],
-        pa.table(data),
-        row_key,
-        units,
-    )
-
-
-def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
-    named = classify_kernels(trace)
-    words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
-    return {
-        "class": words,
-        "class_by": pa.array(named.reasons(trace, names), pa.large_string()),
-        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
-    }
+    return _frame("kernels_by_launch", "Kernels by launch", keys, pa.table(data), row_key, units)
 
 
 def _known(values: Int64) -> pa.Array:
@@ -251,13 +218,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = (
-        "class_by",
-        "readable",
-        "min_ns",
-        "p50_ns",
-        *(("matrix_eligible",) if name == "kernels_by_launch" else ()),
-    )
+    hidden: tuple[str, ...] = ("class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(

@@ -16,6 +16,7 @@ from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.flame.functions import functions_of, sandwich
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.host_threads import threads_of
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -23,9 +24,49 @@ from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Sort, Table, View
 from tb_plugin.views.stacks import VIEW
-from tb_plugin.views.stacks.metrics import METRICS
 from tb_plugin.views.stacks.options import Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged_stacks
+
+METRICS = SHARED.adding(
+    define(
+        "",
+        "bool",
+        {
+            "thread_idle": ("Idle", "Thread that waits 95 % of its time and has no operators, modules or ranges."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "thread_host_ns": ("In calls", "Time of the thread in calls."),
+            "thread_wait_ns": ("Waiting", "Time in waiting calls, excluding nested calls."),
+            "host_own_ns": ("Host self", "Host time excluding nested calls."),
+            "device_own_ns": ("Device self", "Device time of directly launched work."),
+            "function_host_self_ns": ("Host self", "Host time of the function, excluding nested calls."),
+            "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once."),
+            "function_device_self_ns": ("Device self", "Device time of work that the function launched directly."),
+            "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once."),
+            "backward_host_ns": (
+                "Backward host",
+                "Host time of backward operators of the function and nested calls.",
+            ),
+            "backward_device_ns": (
+                "Backward device",
+                "Device time of backward operators of the function and nested calls.",
+            ),
+            "caller_host_ns": ("Host", "Host time of calls from this caller, including nested calls."),
+            "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "caller_calls": ("Calls", "Calls from this caller, excluding recursion."),
+        },
+    ),
+)
 
 Int64 = npt.NDArray[np.int64]
 
