@@ -37,11 +37,7 @@ METRICS = SHARED.adding(
     ),
     OF_KERNELS,
     define(
-        "",
-        "code",
-        {
-            "leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part."),
-        },
+        "", "code", {"leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part.")}
     ),
     define(
         "",

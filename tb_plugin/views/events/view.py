@@ -36,16 +36,7 @@ METRICS = SHARED.adding(
             "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
         },
     ),
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "launch_delay_ns": (
-                "Launch to start",
-                "Time from launch call start to device start.",
-            ),
-        },
-    ),
+    define(CHOSEN, "ns", {"launch_delay_ns": ("Launch to start", "Time from launch call start to device start.")}),
 )
 
 Int32 = npt.NDArray[np.int32]

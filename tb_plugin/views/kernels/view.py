@@ -47,19 +47,9 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        CHOSEN,
-        "bool",
-        {
-            "uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name."),
-        },
+        CHOSEN, "bool", {"uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name.")}
     ),
-    define(
-        CHOSEN,
-        "bytes_per_second",
-        {
-            "bandwidth": ("Bandwidth", "Bytes divided by duration."),
-        },
-    ),
+    define(CHOSEN, "bytes_per_second", {"bandwidth": ("Bandwidth", "Bytes divided by duration.")}),
 )
 
 Int64 = npt.NDArray[np.int64]

@@ -38,14 +38,8 @@ METRICS = SHARED.adding(
         {
             "core_self_ratio": ("AI cores, self", "Share of device self time on AI cores."),
             "core_total_ratio": ("AI cores, total", "Share of device total time on AI cores."),
-            "matrix_self_ratio": (
-                "Matrix units, self",
-                "Share of self kernel time on matrix units.",
-            ),
-            "matrix_total_ratio": (
-                "Matrix units, total",
-                "Share of total kernel time on matrix units.",
-            ),
+            "matrix_self_ratio": ("Matrix units, self", "Share of self kernel time on matrix units."),
+            "matrix_total_ratio": ("Matrix units, total", "Share of total kernel time on matrix units."),
             "runtime_ratio": ("Runtime share", "Runtime call time divided by host self plus runtime call time."),
         },
     ),

@@ -25,16 +25,8 @@ from tb_plugin.rules.low_frequency import METRICS as OF_RULE
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULE.adding(
-    define(
-        FULL_TRACE,
-        "ns",
-        {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")},
-    ),
-    define(
-        FULL_TRACE,
-        "hertz",
-        {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")},
-    ),
+    define(FULL_TRACE, "ns", {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")}),
+    define(FULL_TRACE, "hertz", {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")}),
 )
 UNKNOWN = "Not stated"
 _REST = "Other cores"

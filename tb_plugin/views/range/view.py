@@ -28,13 +28,7 @@ from tb_plugin.views.range import VIEW
 
 RANGE_WORDS = "the marked range"
 METRICS = SHARED.adding(
-    define(
-        FULL_TRACE,
-        "ns",
-        {
-            "busy_ns": ("Busy", "Time with kernels, copies or memsets running."),
-        },
-    ),
+    define(FULL_TRACE, "ns", {"busy_ns": ("Busy", "Time with kernels, copies or memsets running.")}),
     define(
         RANGE_WORDS,
         "ns",

@@ -47,10 +47,7 @@ METRICS = SHARED.adding(
             "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once."),
             "function_device_self_ns": ("Device self", "Device time of work that the function launched directly."),
             "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once."),
-            "backward_host_ns": (
-                "Backward host",
-                "Host time of backward operators of the function and nested calls.",
-            ),
+            "backward_host_ns": ("Backward host", "Host time of backward operators of the function and nested calls."),
             "backward_device_ns": (
                 "Backward device",
                 "Device time of backward operators of the function and nested calls.",
@@ -59,13 +56,7 @@ METRICS = SHARED.adding(
             "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls."),
         },
     ),
-    define(
-        CHOSEN,
-        "count",
-        {
-            "caller_calls": ("Calls", "Calls from this caller, excluding recursion."),
-        },
-    ),
+    define(CHOSEN, "count", {"caller_calls": ("Calls", "Calls from this caller, excluding recursion.")}),
 )
 
 Int64 = npt.NDArray[np.int64]
