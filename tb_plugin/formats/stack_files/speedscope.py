@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stack_files.content import StackContent
 from tb_plugin.formats.values import to_storable
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
@@ -68,22 +69,7 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-class Profiles(msgspec.Struct, frozen=True, eq=False):
-    """The merged stacks of all profiles.
-
-    ``event_count`` is the number of samples and events in the file, including skipped ones.
-    """
-
-    names: pa.Array
-    places: Places
-    threads: tuple[str, ...]
-    counted: Counted
-    what: str
-    event_count: int
-    is_complete: bool
-
-
-def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
+def read_speedscope(data: bytes, log: IssueLog) -> StackContent:
     """Reads all profiles of a document. Raises UnreadableTrace if the document contains no profiles."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
@@ -97,11 +83,8 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         read = None if profile is None else _KINDS.get(profile.type)
         if profile is None or read is None:
             if profile is not None:
-                log.add(
-                    "unknown_profile",
-                    "dropped",
-                    text="profiles of a type other than sampled or evented were skipped",
-                )
+                text = "profiles of a type other than sampled or evented were skipped"
+                log.add("unknown_profile", "dropped", text=text)
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
@@ -116,9 +99,8 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             raise UnreadableTrace("The sum of all values is impossibly large.", do="Export the file again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
-    return Profiles(
-        pa.array(names, pa.large_string()), concatenate_places(places), tuple(threads), counted, what, seen, is_complete
-    )
+    names_of = pa.array(names, pa.large_string())
+    return StackContent(names_of, concatenate_places(places), seen, counted, what, tuple(threads), is_complete)
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
@@ -246,20 +228,11 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     depth = np.cumsum(np.where(opens, 1, -1))
     level = np.where(opens, depth, depth + 1)
     if (deep := level > MAX_DEPTH).any():
-        log.add(
-            "deep_stack",
-            "repaired",
-            count=int(deep.sum()),
-            text=_DEEP,
-        )
+        log.add("deep_stack", "repaired", count=int(deep.sum()), text=_DEEP)
         at, opens, frame, level, depth = (column[~deep] for column in (at, opens, frame, level, depth))
     if (back := int((np.diff(at) < 0).sum())) > 0:
-        log.add(
-            "time_goes_back",
-            "repaired",
-            count=back,
-            text="events with a time before the previous event were moved to the time of that event",
-        )
+        text = "events with a time before the previous event were moved to the time of that event"
+        log.add("time_goes_back", "repaired", count=back, text=text)
         at = np.maximum.accumulate(at)
     place = np.arange(len(at))
     rows = np.flatnonzero(opens)
