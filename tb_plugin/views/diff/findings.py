@@ -13,6 +13,8 @@ from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join, own_ns
 from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
+# Name of a payload: vendors of the devices with recorded work.
+VENDORS = "vendors"
 REPORTED_STEP = "diff.stated_step_ns"
 # Facts of a profile with missing kernels: its reported and its recorded compute time.
 REPORTED_COMPUTE, RECORDED_COMPUTE = "diff.stated_compute_ns", "diff.recorded_compute_ns"
@@ -45,15 +47,10 @@ def kernels_missing(base: Part, exp: Part) -> list[Notice]:
     return notices
 
 
-def vendors_of(part: Part) -> set[str]:
-    """Returns the vendors of the devices with recorded work."""
-    found = part.payloads["vendors"]
-    return {str(figure.value) for figure in found.figures} if isinstance(found, Figures) else set()
-
-
 def have_other_vendors(base: Part, exp: Part) -> bool:
     """Returns whether both sides have device work, on devices of different vendors."""
-    one, other = vendors_of(base), vendors_of(exp)
+    found = (part.payloads.get(VENDORS) for part in (base, exp))
+    one, other = ({each.value for each in side.figures} if isinstance(side, Figures) else set() for side in found)
     return bool(one and other) and not one & other
 
 

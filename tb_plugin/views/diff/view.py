@@ -30,6 +30,7 @@ from tb_plugin.views.diff.findings import (
     RECORDED_COMPUTE,
     REPORTED_COMPUTE,
     REPORTED_STEP,
+    VENDORS,
     findings,
     have_other_vendors,
     kernels_missing,
@@ -125,7 +126,7 @@ class Diff(DeclaredView, entry=VIEW):
             frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
             payloads={
                 "devices": Figures("devices", "Devices", "", names),
-                "vendors": _vendors(trace),
+                **_vendors(trace),
                 **_idle(trace, params),
             },
             layout=("call_tree",),
@@ -168,10 +169,11 @@ def _reported_times(trace: TraceTable, params: Params) -> dict[str, float]:
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
 
 
-def _vendors(trace: TraceTable) -> Figures:
+def _vendors(trace: TraceTable) -> dict[str, Payload]:
     ran = np.unique(trace.device[of_kind(trace.kind, *DEVICE_WORK)])
-    vendors = {trace.devices[number].vendor for number in ran.tolist() if number != MISSING}
-    return Figures("vendors", "Vendors", "", [METRICS.figure("vendor", each) for each in sorted(vendors - {""})])
+    known = {trace.devices[number].vendor for number in ran.tolist() if number != MISSING} - {""}
+    figures = [METRICS.figure("vendor", each) for each in sorted(known)]
+    return {VENDORS: Figures(VENDORS, "Vendors", "", figures)} if known else {}
 
 
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
