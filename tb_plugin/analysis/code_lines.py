@@ -24,10 +24,7 @@ _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 
 class CodeLines(msgspec.Struct, frozen=True, eq=False):
-    """Python lines of a trace.
-
-    ``of`` maps each row to an index into ``texts`` (-1 = unknown). The last entry of ``of`` is for row -1.
-    """
+    """Python lines. ``of`` maps rows to indices into ``texts`` (-1 = unknown); its last entry is for row -1."""
 
     of: Int32
     texts: pa.Array

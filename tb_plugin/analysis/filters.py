@@ -70,9 +70,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Returns a mask of the replayed work of captured calls that have this name and, unless ``shape`` is None,
-    these input shapes.
-    """
+    """Returns a mask of the replayed work of captured calls with this name and, unless None, this ``shape``."""
     origins = origins_of(trace)
     scopes = origins.scopes
     names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
@@ -114,10 +112,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """Returns a filter for kernels by a value that the profiler reports.
-
-    An empty text matches kernels that have no such value.
-    """
+    """Returns a filter for kernels by a reported value. An empty text matches kernels without the value."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -134,10 +129,7 @@ def _flagged(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _by_text(trace: TraceTable, rows: Int64, of: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
-    """Returns a mask of the rows with this text. An empty text matches rows that have none.
-
-    ``of`` contains the index of each row's text in ``texts`` (-1 = none).
-    """
+    """Returns a mask of the rows whose text (index ``of`` into ``texts``) is ``text``; "" matches rows without one."""
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
     return _flagged(trace, rows[of == place] if place != MISSING or not text else rows[:0])
 

@@ -35,10 +35,7 @@ class ModulePaths(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def module_paths(trace: TraceTable) -> ModulePaths:
-    """Returns the module paths of all operators and module calls.
-
-    The path of a module call includes the called module.
-    """
+    """Returns the module paths of all operators and module calls. The path of a module call includes the module."""
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))
     inner = np.append(inherit(position[:-1], trace.python_parent), np.int32(MISSING))

@@ -133,10 +133,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns the operator calls in the table that the profiler reports, None if the trace has operator events.
-
-    The nesting of these calls is unknown, so totals include calls inside another call with the same name.
-    """
+    """Returns calls from the profiler's table, None with operator events. Nesting is unknown, so totals may overlap."""
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
         return None
@@ -234,10 +231,7 @@ def _rows(members: Int64, places: Int32) -> Int32:
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Returns the index of each row's stack (-1 = none), and the texts of the stacks.
-
-    If a row has no recorded stack, the stack consists of its enclosing Python calls.
-    """
+    """Returns the stack index of each row (-1 = none) and the texts: recorded stacks, else enclosing Python calls."""
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
     own, around = recorded[rows], trace.python_parent[rows]
@@ -259,11 +253,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 def _with_replayed(
     trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
-    """Appends the stacks of virtual calls.
-
-    If a call has no recorded stack in the graph capture, its stack consists of its enclosing Python calls in the
-    capture.
-    """
+    """Appends the stacks of virtual calls: those of the capture, else its enclosing Python calls."""
     if not len(replayed):
         return stack, stacks
     scopes = origins_of(trace).scopes

@@ -92,10 +92,7 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row.
-
-    This is the track of the row, or the last thread started before it that has the same thread id.
-    """
+    """Returns the thread of each host row: its track, or the last thread started there before it."""
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -107,10 +104,7 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @cached_by_argument
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns the rows whose recorded stacks are used instead of Python calls.
-
-    Returns no rows if the trace contains Python calls.
-    """
+    """Returns the rows with recorded stacks; none if the trace contains Python calls."""
     python = trace.name[trace.kind == EventKind.PYTHON]
     if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
@@ -174,9 +168,7 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Returns a mask of internal framework calls: calls of framework functions that are made by framework code or
-    by a module call.
-    """
+    """Returns a mask of framework calls that are made by framework code or by a module call."""
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
     framework = np.append(
@@ -188,10 +180,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns, for each call, how long it is the innermost call of its thread.
-
-    Calls must be sorted by start.
-    """
+    """Returns how long each call is the innermost call of its thread. Calls must be sorted by start."""
     own = np.zeros(len(start), np.int64)
     of, count = number_groups(thread)
     order = stable_order(of)

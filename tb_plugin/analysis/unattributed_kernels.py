@@ -84,10 +84,7 @@ def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the device work that was launched before the recording.
-
-    The mask is valid only for work that has no recorded launch.
-    """
+    """Returns a mask of work launched before the recording; valid only for work without a recorded launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
     numbered = trace.correlation > 0
@@ -119,10 +116,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
-    """Returns a table of these device rows.
-
-    The rows are grouped by name and reason, and by the phase, module and Python line of the launch.
-    """
+    """Returns a table of these device rows by name and reason, and by phase, module and Python line of the launch."""
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],

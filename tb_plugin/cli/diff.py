@@ -40,8 +40,6 @@ _TEXT_LEVELS = 2
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """A loaded baseline and a loaded experiment."""
-
     workspace: Workspace
     base: Entry
     exp: Entry
@@ -69,13 +67,11 @@ class _Pair(msgspec.Struct, frozen=True):
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
-        """Returns the comparison. Each table has at most ``limit`` rows."""
         params = self.params(limit=limit, measure=measure)
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Returns all rows of a table, for all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
             self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table

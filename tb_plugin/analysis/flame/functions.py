@@ -107,10 +107,7 @@ def sandwich(nodes: FlameNodes, function: str, terms: Terms) -> tuple[Tree, Tree
 
 
 def _callers(nodes: FlameNodes, forest: Forest, mine: Int64, terms: Terms) -> Tree:
-    """Merges the paths from a function to its callers, one level at a time.
-
-    The function is the root, and the children of each node are its callers.
-    """
+    """Returns the tree of the callers of a function, which is the root. The children of each node are its callers."""
     numbers = (nodes.calls, forest.sums(nodes.host_ns), forest.sums(nodes.device_ns))
     at, parents, origin = mine, np.full(len(mine), MISSING, np.int64), mine
     levels: list[tuple[Int64, ...]] = []

@@ -20,10 +20,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class FlameNodes(msgspec.Struct, frozen=True, eq=False):
-    """All nodes of merged stacks, in order of their first call. Parents come before their children.
-
-    Times are self times in nanoseconds.
-    """
+    """All nodes of merged stacks, in order of their first call, with self times in ns. Parents come first."""
 
     label: Int64
     texts: pa.Array
@@ -99,10 +96,7 @@ def parent_groups(nodes: Groups, parent: Int32) -> Int32:
 
 
 def heaviest_nodes(total: Int64, most: int | None, wanted: Bool) -> Int64:
-    """Returns the indices of the ``most`` wanted nodes with the largest totals, in ascending order.
-
-    The ancestors of a returned node are returned too, because they have at least the same total and precede it.
-    """
+    """Returns the ``most`` wanted nodes with the largest totals, ascending. A node never has more than its ancestors."""
     found = np.flatnonzero(wanted)
     return found if most is None else np.sort(found[np.argsort(-total[found], kind="stable")[:most]])
 

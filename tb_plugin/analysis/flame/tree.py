@@ -20,11 +20,7 @@ _KINDS = {EventKind.RUNTIME: "device runtime", EventKind.MODULE: "nn.Module", Ev
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """The numbers to show, and their metric keys.
-
-    For a trace, the numbers are host and device time. For a stack file, they depend on the units in the file.
-    ``weight`` is the number by which nodes are sorted: "host" or "device".
-    """
+    """The numbers to show, with their metric keys. ``weight`` ("host" or "device") is the number to sort by."""
 
     metrics: Metrics
     weight: str = "host"
@@ -90,11 +86,7 @@ def tree_of(
     hidden: tuple[str, ...] = (),
     packages: Sequence[tuple[str, bool]] | None = None,
 ) -> Tree:
-    """Returns a tree for the response.
-
-    The column ``value`` determines the width of each node. The columns in ``hidden`` are sent but not displayed.
-    By default, the package of a frame is found by its name.
-    """
+    """Returns a tree for the response. ``value`` is the width of a node; ``hidden`` columns are sent but not displayed."""
     numbers = {key: values.tolist() for key, values in terms.metric_values(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds) if packages is None else packages

@@ -32,10 +32,7 @@ def is_by_node(head: bytes) -> bool:
 
 
 def read_nodes(data: bytes, log: IssueLog) -> StackContent:
-    """Reads the stacks of all nodes. The value of a call is the number of nodes that it launched directly.
-
-    Raises UnreadableTrace if the file is damaged.
-    """
+    """Reads the stacks of all nodes. A call's value is its number of nodes. Raises UnreadableTrace for damaged files."""
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:

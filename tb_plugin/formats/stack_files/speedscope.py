@@ -104,10 +104,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> StackContent:
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
-    """Returns frames, profiles, and whether the document is complete.
-
-    In a damaged document, only the part before the damage is read.
-    """
+    """Returns frames, profiles, and whether the document is complete. Damaged documents are read up to the damage."""
     try:
         root = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -187,10 +184,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Returns a boolean mask of implausible times, by the same rule as in a trace.
-
-    If the unit is not a unit of time, all items are False.
-    """
+    """Returns a mask of implausible times, by the same rule as in a trace. Other units have none."""
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -203,10 +197,7 @@ def _small(number: int) -> int:
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns the stacks of an evented profile.
-
-    The time between two events is added to the innermost open frame.
-    """
+    """Returns the stacks of an evented profile. Time between two events belongs to the innermost open frame."""
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
     opens = np.fromiter((event.type == "O" for event in events), np.bool_, len(events))
@@ -253,10 +244,7 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event at level ``wanted`` up to index ``until``; -1 at level 0.
-
-    ``rows`` contains the indices of opening events.
-    """
+    """Returns the last opening event (in ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]

@@ -31,10 +31,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the selected stacks to the gzipped file ``target``.
-
-    Raises BadRequest, and NotFoundError if there are no stacks.
-    """
+    """Writes stacks to the gzipped file ``target``. Raises BadRequest, and NotFoundError if there are no stacks."""
     if form not in SUFFIXES:
         raise BadRequest(f"There is no format {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
@@ -50,9 +47,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
 
 
 def _folded(places: FlameGraph, own: list[int]) -> Iterator[bytes]:
-    """Yields one line ``outermost;...;innermost nanoseconds`` per stack that has self time, in descending order of
-    time.
-    """
+    """Yields a line ``outermost;...;innermost nanoseconds`` per stack with self time, longest first."""
     open_places: list[int] = []
     texts: list[str] = []
     for place, above in enumerate(places.parent.tolist()):

@@ -100,10 +100,7 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs the children of two nodes, in the order of the left tree.
-
-    An unmatched right node comes after the sibling that precedes it in the right tree.
-    """
+    """Pairs the children of two nodes in left order. An unmatched right node follows its preceding sibling."""
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -135,11 +132,7 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns the index pairs of a longest common subsequence.
-
-    Nodes match by name. Nodes of the same class but different names match with a lower weight. Swapping the
-    arguments swaps each pair.
-    """
+    """Returns index pairs of a longest common subsequence. Equal names weigh more than equal classes."""
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
     if list(left) > list(right):  # a fixed order of the two sides, so that ties are symmetric
@@ -170,8 +163,6 @@ def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> l
 
 
 class _Side(msgspec.Struct, frozen=True):
-    """A call tree, and the sibling nodes that do not exist in the other call tree."""
-
     nodes: Sequence[Node]
     below: Mapping[int, Sequence[int]]
     unmatched: Sequence[int]

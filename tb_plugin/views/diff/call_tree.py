@@ -100,9 +100,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Returns the rows of a trace that contains only ranges: frames of the Stacks view without phases and device
-    work.
-    """
+    """Returns the rows of a trace that contains only ranges: without phases and device work."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -200,10 +198,7 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Returns the start of the first device work of each replayed call.
-
-    The indices of replayed calls follow the indices of the ``count`` recorded calls.
-    """
+    """Returns the start of the first device work of each replayed call. These follow ``count`` recorded calls."""
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
@@ -214,9 +209,7 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Returns the indices of the wanted nodes with the most time, and of their ancestors: at most ``MAX_NODES``
-    wanted nodes.
-    """
+    """Returns at most ``MAX_NODES`` wanted nodes: those with the most time."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

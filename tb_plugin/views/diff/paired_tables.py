@@ -24,11 +24,7 @@ PER_STEP, TOTAL = "step", "total"
 
 
 class PairedTable(msgspec.Struct, frozen=True):
-    """Key columns and measures of a table that another view computes for both sides.
-
-    If the table does not have the selected measure, the last measure of the table is used. For example, kernels
-    have only one time.
-    """
+    """Key columns and measures of a table of another view. The last measure replaces a measure that it lacks."""
 
     name: str
     title: str
@@ -121,10 +117,7 @@ def join(
 
 
 def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
-    """Joins the sums of both sides by key.
-
-    The result has a column ``presence``, and columns with the prefixes ``base_`` and ``exp_`` for each value.
-    """
+    """Joins the sums of both sides by key: ``presence``, and columns ``base_`` and ``exp_`` for each value."""
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
     in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
@@ -136,7 +129,6 @@ def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], va
 
 
 def _comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
-    """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the divisors in ``scaling``."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
         f"base_{name}": _per_step(one, scaling.base),
@@ -146,7 +138,6 @@ def _comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str)
 
 
 def _ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns ``exp / base``; null where the baseline is 0."""
     whole = base.cast(pa.float64(), safe=False)
     return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
 
@@ -195,10 +186,7 @@ def _per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Returns experiment minus baseline.
-
-    If step counts are equal, sums are subtracted before the division, to be exact.
-    """
+    """Returns experiment minus baseline. With equal step counts, sums are subtracted first, to be exact."""
     if scaling.base == scaling.exp:
         return _per_step(pc.subtract(exp, base), scaling.exp)
     return pc.subtract(_per_step(exp, scaling.exp), _per_step(base, scaling.base))

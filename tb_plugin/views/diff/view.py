@@ -99,10 +99,7 @@ class _Sides(msgspec.Struct, frozen=True):
 
     @property
     def slower(self) -> bool:
-        """Returns whether the step of the experiment is longer than the step of the baseline.
-
-        Returns True if a step time is unknown. For traces with only ranges, total times are compared.
-        """
+        """Returns whether the experiment takes longer; True if a step time is unknown."""
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
@@ -134,10 +131,7 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one table. A single part is compared with itself.
-
-        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown table.
-        """
+        """Returns the page or a table. Raises BadRequest for an invalid parameter, NotFoundError for an unknown table."""
         sides = _sides(parts[0], parts[-1], params)
         # A single table needs no others. For an unknown name all are computed, so that the error can list them.
         tables = (
@@ -160,10 +154,7 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _reported_times(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Returns the reported mean step time.
-
-    If kernels are missing, also returns the recorded and the reported compute time.
-    """
+    """Returns the reported step time. If kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
@@ -254,7 +245,6 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
 
 
 def _times(sides: _Sides) -> dict[str, Payload]:
-    """Returns the headline and the waterfalls, as far as the times of both sides are known."""
     base, exp, window = sides.base_step, sides.exp_step, sides.scaling.window
     if sides.are_range_traces:
         one, other = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
@@ -295,10 +285,7 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:
-    """Returns the table row with the largest change within ``part`` of the step: name and change.
-
-    Returns None if no table explains the part.
-    """
+    """Returns name and change of the row that changed most in ``part``; None if no table explains the part."""
     if part == "dataloader_ns":
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]

@@ -73,10 +73,7 @@ def part_differences(base: StepTime, exp: StepTime) -> dict[str, int]:
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """Returns the part of the step with the largest change in the direction of the total change.
-
-    Swapping baseline and experiment gives the same part.
-    """
+    """Returns the part with the largest change in the direction of the total change, also if the sides are swapped."""
     parts = part_differences(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

@@ -100,10 +100,7 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """Returns a histogram of durations.
-
-    Bins are logarithmic if the longest duration is more than 20 times the shortest, otherwise linear.
-    """
+    """Returns a histogram of durations. Bins are logarithmic if the longest is more than 20 times the shortest."""
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(

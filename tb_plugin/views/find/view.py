@@ -135,10 +135,7 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Returns a mask of the numbers that equal the search text.
-
-    Numbers that only contain the text do not match, because too many numbers would.
-    """
+    """Returns a mask of the numbers that equal the search text. Numbers that only contain the text are too many."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits

@@ -43,10 +43,7 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of the parameter ``event``, or without ``event`` the arrows in ``[start_ns, end_ns)``.
-
-        Raises BadRequest for an unknown event or kind, or for an invalid range or number.
-        """
+        """Returns the arrows of ``event`` or of the time range. Raises BadRequest for an invalid parameter."""
         coverage = select_rows(trace, params.steps).coverage
         arrows, wanted, text = arrows_of(trace), _kinds(params), params.get("event")
         if text:

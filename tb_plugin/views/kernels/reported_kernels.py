@@ -58,10 +58,7 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables of kernel properties that the profiler reports.
-
-    Without reported properties, the result is empty.
-    """
+    """Returns the tables of kernel properties that the profiler reports; empty without reported properties."""
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -81,10 +78,7 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def core_times(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by kind of device core, or None if the profiler does not report the kind.
-
-    If ``linked``, each slice of the chart links to the table by type and core.
-    """
+    """Returns kernel time by kind of core, None if not reported. If ``linked``, slices link to the table by type."""
     core = first_reported_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():
         return None

@@ -95,10 +95,7 @@ class Kernels(DeclaredView, entry=VIEW):
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """Returns the selected kernels.
-
-    ``communication=0`` excludes collectives. Raises BadRequest for an invalid value.
-    """
+    """Returns the selected kernels; ``communication=0`` excludes collectives. Raises BadRequest for an invalid value."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -113,10 +110,7 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Returns the mean of each group, weighted by duration.
-
-    A missing value counts as 0. If all values are missing, all means are null.
-    """
+    """Returns means weighted by duration. A missing value counts as 0; without any value, all means are null."""
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
     weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
@@ -124,7 +118,6 @@ def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
 
 
 def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
-    """Returns the columns that the tables by name and by launch share."""
     dur, names = trace.dur_ns[kernels], trace.name[kernels][groups.first]
     blocks, occupancy = (
         np.asarray(_section(trace, key, np.nan)[kernels], np.float64) for key in ("blocks_per_sm", "occupancy")
@@ -174,10 +167,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Returns memcpys and memsets, grouped by name and recorded direction.
-
-    Events of unknown size do not count for the bandwidth.
-    """
+    """Returns copies and memsets by name and direction. Events of unknown size do not count for the bandwidth."""
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)

@@ -21,10 +21,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 class RegionNodes(msgspec.Struct, frozen=True, eq=False):
-    """Tree nodes of compiled regions, each below the module that ran the region.
-
-    The times of a region exclude nested modules, which have separate nodes.
-    """
+    """Tree nodes of compiled regions, each below its module. Their times exclude nested modules."""
 
     name: Int64
     parent: Int64
@@ -44,10 +41,7 @@ class RegionNodes(msgspec.Struct, frozen=True, eq=False):
 def region_nodes(
     trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
 ) -> RegionNodes:
-    """Returns the nodes of compiled regions that ran inside module calls.
-
-    ``nodes`` has the node of each module call.
-    """
+    """Returns the nodes of compiled regions inside module calls. ``nodes`` has the node of each module call."""
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):

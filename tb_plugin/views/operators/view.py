@@ -183,10 +183,7 @@ def _columns(shown: _Shown) -> list[str]:
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, some: Bool | slice) -> dict[str, pa.Array]:
-    """Returns the numeric columns.
-
-    ``some`` selects the calls in ``groups``, and ``counted`` marks the calls that totals include.
-    """
+    """Returns the numeric columns. ``some`` selects the calls in ``groups``, totals include those in ``counted``."""
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
@@ -221,10 +218,7 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, some: Bool | slice) -> di
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Returns, for each group, the number of graph replays with device work of the group.
-
-    ``grouped`` selects the calls in ``groups``.
-    """
+    """Returns the number of graph replays of each group. ``grouped`` selects the calls in ``groups``."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.enclosed.count(of, len(groups))
@@ -284,7 +278,6 @@ def _left_out(calls: Calls) -> Figures:
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Returns charts of the self time of all operators, and of the total time of top-level operators."""
     titles = {
         "device_self_ns": "Device self time",
         "device_total_ns": "Device total time of top-level operators",

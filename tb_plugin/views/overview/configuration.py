@@ -77,10 +77,7 @@ def _text(value: object) -> str:
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """Returns the settings that are known before any event is read.
-
-    A setting is never reported as missing, because a later section of the file may contain the setting.
-    """
+    """Returns the settings before any event is read. None counts as missing: a later section may contain it."""
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
     if on := _options(head):

@@ -38,10 +38,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @cached_by_argument
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the kernel time (ns) of a device for each kind of core, longest first.
-
-    If the profiler does not report the kind, the result is empty. Kinds with the same display name are merged.
-    """
+    """Returns kernel time (ns) by display name of the core, longest first; empty if the profiler does not report cores."""
     facts = facts_of(trace)
     if facts is None or not has_device_facts(trace, trace.recorder.kernels.core):
         return {}

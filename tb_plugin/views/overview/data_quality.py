@@ -340,10 +340,7 @@ def _options(trace: TraceTable) -> Iterator[Notice]:
 
 
 def crossing_count(trace: TraceTable) -> int:
-    """Returns the number of host events that partially overlap another event on the same thread.
-
-    Python calls are not included.
-    """
+    """Returns the number of host events, except Python calls, that partly overlap another event of their thread."""
     is_python = trace.kind == EventKind.PYTHON
     is_python[trace.python.row] = True  # module calls recorded as Python calls
     return int((trace.overlaps & ~is_python).sum())

@@ -45,11 +45,7 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices. Only devices in ``shown`` have cards with times.
-
-    ``window`` is the text for the selected steps, or "" if all steps are selected. If one kind of card fails, all
-    other cards are still returned.
-    """
+    """Returns the cards of all devices; only devices in ``shown`` have times. ``window`` names the selected steps."""
 
     def with_time(card: Callable[[TraceTable, int, DeviceTime], Card | None]) -> Callable[[int], Card | None]:
         def make(device: int) -> Card | None:
@@ -155,7 +151,6 @@ def _title(device: DeviceInfo, text: str) -> str:
 
 
 def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
-    """Returns hardware and utilization of a device."""
     info = trace.devices[device]
     figures = [
         Figure(METRICS.metric("memory_bytes"), info.memory_bytes),

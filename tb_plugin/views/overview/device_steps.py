@@ -84,10 +84,7 @@ _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_rec
 
 
 def device_steps(trace: TraceTable, device: int, steps: Steps) -> Times | None:
-    """Returns the times of a device in each step, by metric key; None without kernels or steps.
-
-    The parts of a step add up to ``step_total_ns`` exactly.
-    """
+    """Returns the times of a device in each step, which add up exactly; None without kernels or steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
@@ -133,10 +130,7 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each window, the start of the first work and the end of the last work.
-
-    If a window has no work, start and end are the end of the window.
-    """
+    """Returns the start of the first and the end of the last work in each window, both its end if it has no work."""
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -151,7 +145,6 @@ def _bar(device: str, title: str, subtitle: str, total: float, values: Sequence[
 
 
 def _steps_bar(device: str, times: Times, title: str) -> Breakdown:
-    """Returns a bar with the parts of the device's mean step."""
     means = {key: float(values.mean()) for key, values in times.items()}
     means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
     shown = list(PARTS)
@@ -164,7 +157,6 @@ def _steps_bar(device: str, times: Times, title: str) -> Breakdown:
 
 
 def _reported_bar(device: str, mean: Mapping[str, float]) -> Breakdown | None:
-    """Returns a bar of the reported step times of a device (means over the steps)."""
     if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
         return None
     both = min(mean.get("overlapped_ns", 0.0), mean["computing_ns"])

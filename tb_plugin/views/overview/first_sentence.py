@@ -81,10 +81,7 @@ _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """A category of step time, and the event name with the most time in this category.
-
-    Times are nanoseconds, summed over all steps.
-    """
+    """A category of step time, and the event name with the most time in it. Times are ns, summed over all steps."""
 
     category: str
     part_ns: int
@@ -136,10 +133,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """Returns the Python line in which the rows, or their launches, take the most time.
-
-    Returns None if most of the time has no known line, because a minor line would then be reported as the cause.
-    """
+    """Returns the Python line with the most time. None if most time has no line: a minor line is not the cause."""
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
     lines = code_lines(trace)
@@ -258,10 +252,7 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence about the bottleneck of the program, based on reported step times.
-
-    Without reported step times, the result is empty.
-    """
+    """Returns the sentence about the bottleneck from reported step times; empty without any."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -288,9 +279,7 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns a notice about work launched before the recording, if the work takes at least a tenth of the step
-    time.
-    """
+    """Returns a notice about work launched before the recording, if it takes a tenth of the step time."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -308,10 +297,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """Returns the kernels to fuse, and the saving.
-
-    If the GPU is not the bottleneck, or if another finding comes first, the result is empty.
-    """
+    """Returns the kernels to fuse and the saving, if this is the first finding of a GPU-bound program."""
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -337,9 +323,7 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Returns each class's share of kernel time as text, largest share first: ``61 % elementwise and copy, 28 %
-    GEMM``.
-    """
+    """Returns each class's share of kernel time: ``61 % elementwise and copy, 28 % GEMM``."""
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
         title = _CLASSES.get(each, _title(each))
@@ -378,10 +362,7 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Returns a link to the rows with the event name of a cost.
-
-    The Phases view has the user-defined ranges. Tables of operators or kernels do not have user-defined ranges.
-    """
+    """Returns a link to the rows with the event name of a cost. Only the Phases view has user-defined ranges."""
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)

@@ -124,10 +124,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time that each event spends inside the range.
-
-    If an event is nested in an event of the same name and thread, the shared time counts once.
-    """
+    """Returns the time of each event in the range. Time shared with an outer event of the same name counts once."""
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
     key, _ = number_groups(name[among] * len(trace.tracks) + trace.track[rows[among]])
@@ -143,10 +140,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time that each event spends inside the range, excluding direct children of the event.
-
-    The children of a Python call are Python calls. The children of other events come from the operator tree.
-    """
+    """Returns the time of each event in the range without its direct children, which are Python calls for Python calls."""
     own = ends - begins
     if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))

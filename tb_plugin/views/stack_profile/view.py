@@ -68,11 +68,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns merged stacks and functions.
-
-        With the parameter ``function``, returns the callers and callees of this function. Raises BadRequest for an
-        invalid parameter, and NotFoundError for an unknown function.
-        """
+        """Returns merged stacks and functions. With ``function``, returns its callers and callees instead."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = merged_profiles(profile, chosen)

@@ -29,10 +29,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):
-    """Frames of the selected threads, sorted by time.
-
-    Frames outside the selected steps have no time, but are included if they enclose selected calls.
-    """
+    """Frames of the selected threads, sorted by time. Frames that only enclose selected calls have no time."""
 
     row: Int64
     """Row of the frame; -1 for frames that come from a capture."""
@@ -68,10 +65,7 @@ def merged_stacks(
 
 @cached_by_argument
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> FlameNodes:
-    """Returns stacks merged over all threads.
-
-    The result is cached, because the table of functions and the details of a function use the same stacks.
-    """
+    """Returns stacks merged over all threads, cached for the table of functions and the details of a function."""
     return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
 
@@ -113,10 +107,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Returns, for each node, the sum of ``values`` over the calls of the node.
-
-        Frames of recorded stacks have no values.
-        """
+        """Sums ``values`` over the calls of each node. Frames of recorded stacks have no values."""
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return FlameNodes(
@@ -133,10 +124,7 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Sets the same kind for scopes with equal names.
-
-    Some threads record a module or range where other threads record a Python call.
-    """
+    """Sets the same kind for scopes with equal names, which other threads may record as Python calls."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
@@ -188,20 +176,14 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """Returns, for each device row, the innermost frame around the launch (-1 = none).
-
-    Runtime calls are not used as frames.
-    """
+    """Returns, for each device row, the innermost frame around the launch (-1 = none). Runtime calls are no frames."""
     if choice.of == "operators":
         return _frame_around(trace, trace.operator[work], choice)
     return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """Returns, for each host row, the frame of the row or the innermost enclosing frame (-1 = none).
-
-    Runtime calls are not used as frames.
-    """
+    """Returns the frame of each host row, or the innermost enclosing one (-1 = none). Runtime calls are no frames."""
     place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     if choice.of == "operators":
         return place[source]

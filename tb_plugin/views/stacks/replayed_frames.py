@@ -27,10 +27,7 @@ IS_REPLAY = -2
 
 
 class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
-    """Frames that follow the frames of a trace.
-
-    ``parent`` and ``owner`` are indices into the frames of the trace, followed by the added frames.
-    """
+    """Frames that follow the frames of a trace. ``parent`` and ``owner`` are indices into both."""
 
     parent: Int32
     kind: Int64
@@ -42,10 +39,7 @@ class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
 def replayed_frames(
     trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
 ) -> ReplayedFrames:
-    """Returns the frames of replayed device work.
-
-    ``launcher`` is the frame around the launch of each piece of work, as an index into ``row``.
-    """
+    """Returns the frames of replayed work. ``launcher`` is the frame (in ``row``) around each launch."""
     origins = origins_of(trace)
     scopes = origins.scopes
     if not len(scopes):

@@ -71,10 +71,7 @@ class Stacks(DeclaredView, entry=VIEW):
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns merged stacks, functions and threads, or the callers and callees of the parameter ``function``.
-
-        Raises BadRequest for an unknown option, thread or step, and NotFoundError for an unknown function.
-        """
+        """Returns merged stacks, functions and threads. With ``function``, returns its callers and callees instead."""
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
