@@ -126,7 +126,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     own = _own_time(trace, rows, within)
     name, name_ns = _largest_name(trace.name[rows], own)
     named = trace.name[rows] == name
-    caller, _ = _largest_name(_operators(trace, rows[named]), own[named])
+    caller, _ = _largest_name(operator_names(trace, rows[named]), own[named])
     row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
     # Concurrent rows must not count the same time twice.
     return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
@@ -167,10 +167,6 @@ def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int
     return int(unique[first]), int(total[first])
 
 
-def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
-    return operator_names(trace, rows)
-
-
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
@@ -184,12 +180,7 @@ def cost_notices(
     if verdict.limit is Limit.STARTED_LATE:
         return earlier
     count = max(len(steps.label), 1)
-    figures = [
-        METRICS.figure("largest_ns", verdict.part_ns / count),
-        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
-        METRICS.figure("largest_share", verdict.part_ns / verdict.total_ns),
-        METRICS.figure("limit", verdict.limit.value),
-    ]
+    figures = _share_figures("largest", verdict.part_ns, verdict.total_ns, count, verdict.limit)
     gpu = findings.utilization
     word = busy_title(trace).removesuffix(" busy").replace("Device", "device")
     if gpu is not None:
@@ -243,6 +234,15 @@ def cost_notices(
     return [sentence, *earlier]
 
 
+def _share_figures(key: str, part_ns: float, total_ns: float, count: int, limit: Limit) -> list[Figure]:
+    return [
+        METRICS.figure(f"{key}_ns", part_ns / count),
+        METRICS.figure("step_time_mean_ns", total_ns / count),
+        METRICS.figure(f"{key}_share", part_ns / total_ns),
+        METRICS.figure("limit", limit.value),
+    ]
+
+
 # Parts of reported step times by limit, for programs whose idle time has no known cause.
 _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
     Limit.COMMUNICATION: ("exposed_ns", _TEXTS[Limit.COMMUNICATION]),
@@ -260,12 +260,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
     means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _REPORTED_PARTS.items()}
     waits = {limit: time for limit, time in means.items() if limit is not Limit.GPU and time >= MIN_SHARE * length}
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
-    figures = [
-        METRICS.figure("largest_ns", means[limit]),
-        METRICS.figure("step_time_mean_ns", length),
-        METRICS.figure("largest_share", means[limit] / length),
-        METRICS.figure("limit", limit.value),
-    ]
+    figures = _share_figures("largest", means[limit], length, 1, limit)
     text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
@@ -283,12 +278,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
-    figures = [
-        METRICS.figure("earlier_work_ns", time / count),
-        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
-        METRICS.figure("earlier_work_share", time / verdict.total_ns),
-        METRICS.figure("limit", verdict.limit.value),
-    ]
+    figures = _share_figures("earlier_work", time, verdict.total_ns, count, verdict.limit)
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
     runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else "the device runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
