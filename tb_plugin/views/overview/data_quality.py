@@ -29,6 +29,7 @@ from tb_plugin.model.trace.steps.annotations import marking
 from tb_plugin.model.trace.steps.repetition import BEGIN, LAYER, RARE
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Severity
+from tb_plugin.views.overview.capture_notices import capture_notices
 from tb_plugin.views.overview.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
@@ -205,42 +206,6 @@ def _why_without(trace: TraceTable, rows: Int64) -> str:
         "This time is in the row (no operator). Such work is launched by graphs, custom extensions or "
         "direct runtime calls."
     )
-
-
-def capture_notices(trace: TraceTable) -> Iterator[Notice]:
-    """Yields notices about graphs or nodes that captures do not identify."""
-    captured, origins = trace.captured, origins_of(trace)
-    if agreements := [*origins.agreements.values()]:
-        agreeing, nodes = (sum(getattr(each, key) for each in agreements) for key in ("agreeing", "nodes"))
-        sources = {each.source for each in agreements}
-        yield _notice(
-            "capture_partial",
-            "low",
-            f"The profiler lost events: only the first {agreeing:,} of {nodes:,} nodes in {{affected}} replayed graphs match "
-            "{capture}.",
-            "Nodes after a lost event have no operator. Record the capture and the replays again.",
-            METRICS.figure("capture", captured.source if len(sources) > 1 else sources.pop() or "this trace"),
-            _affected(len(agreements), "Graphs"),
-        )
-    if not captured.source:
-        return
-    if not captured:
-        text = "{capture} contains no captures and no device work, so it cannot name operators of replayed graphs."
-        source = METRICS.figure("capture", captured.source)
-        yield _notice("capture_empty", "medium", text, "Choose another capture, or none.", source)
-    elif refused := [each for each in origins.refusals if each.source]:
-        # With several captures, the selected one, if it is unique.
-        sources = {each.source for each in refused}
-        yield _notice(
-            "capture_refused",
-            "medium",
-            "{capture} does not match {affected} of the replayed graphs: {capture_difference}",
-            "For these graphs, only the trace itself is used. Choose the capture of this process; another model, "
-            "version or batch has different kernels.",
-            METRICS.figure("capture", captured.source if len(sources) > 1 else sources.pop()),
-            _affected(len({each.graph for each in refused}), "Graphs"),
-            METRICS.figure("capture_difference", refused[0].text),
-        )
 
 
 def _missing_kernels(trace: TraceTable) -> list[Figure]:
