@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.groupby import Int32
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-
-Int32 = npt.NDArray[np.int32]
 
 # Interpreter functions have no file line; their caller does.
 _HAS_LINE = re.compile(r"[(:][0-9]+\)")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.recorded_units import unit_and_factor
+from tb_plugin.lib.groupby import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, overlaps, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
 
 # Hertz. Cores are never this fast, so a larger value counts something else.
 MOST_HERTZ = 1e12

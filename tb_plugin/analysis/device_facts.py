@@ -12,14 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 def facts_of(trace: TraceTable) -> DeviceFacts | None:

@@ -9,11 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MISSING, group, places_of, side_by_side, stable_order
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, group, places_of, side_by_side, stable_order
 
 NODES_SENT = 20_000
 """Maximum number of nodes in a response.

@@ -13,15 +13,13 @@ import numpy.typing as npt
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Int32, Int64, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Metric, Slice
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
 TITLES: Mapping[KernelClass, str] = MappingProxyType(

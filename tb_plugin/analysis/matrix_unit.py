@@ -7,11 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.groupby import Groups
+from tb_plugin.lib.groupby import Groups, Int64
 from tb_plugin.model.trace.schema import MISSING, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 NEUTRAL = "matrix units"
 # By MatrixUse. Not an Arrow array: that would import pandas.

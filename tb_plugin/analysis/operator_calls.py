@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,7 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.reported_operators import TIMES, reported_operators
@@ -24,10 +23,6 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, Matrix
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Calls(msgspec.Struct, frozen=True, eq=False):

@@ -17,15 +17,13 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import group, places_of, shares
+from tb_plugin.lib.groupby import Int32, Int64, group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
 METRICS = SHARED.adding(

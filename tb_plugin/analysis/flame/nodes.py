@@ -10,13 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest, preorder
-from tb_plugin.lib.groupby import Groups, places_of
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import roots_of
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class FlameNodes(msgspec.Struct, frozen=True, eq=False):

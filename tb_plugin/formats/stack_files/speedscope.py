@@ -18,6 +18,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stack_files.content import StackContent
 from tb_plugin.formats.values import to_storable
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
     Counted,
@@ -27,8 +28,6 @@ from tb_plugin.model.stack_profile import (
     places_of_stacks,
 )
 from tb_plugin.model.trace.order import YEAR, is_far_from_median
-
-Int64 = npt.NDArray[np.int64]
 
 SCHEMA = re.compile(rb"speedscope\.app/file-format-schema\.json|\"exporter\"\s{0,8}:\s{0,8}\"[^\"]{0,40}speedscope")
 MAX_TEXT = 16 * 1024

@@ -12,7 +12,7 @@ import numpy as np
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.code_owner import package_of
-from tb_plugin.analysis.flame.nodes import Int64, heaviest_nodes, in_order
+from tb_plugin.analysis.flame.nodes import heaviest_nodes, in_order
 from tb_plugin.analysis.flame.tree import Terms, tree_of
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
@@ -20,7 +20,7 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Int64, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.stack_profile import places_of_stacks

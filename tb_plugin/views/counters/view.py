@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
@@ -23,7 +22,7 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group, places_of, stable_order
+from tb_plugin.lib.groupby import Float64, Int32, Int64, group, places_of, stable_order
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals
@@ -70,9 +69,6 @@ METRICS = SHARED.adding(
 # Metrics of recorded series, by unit.
 RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100

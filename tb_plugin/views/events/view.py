@@ -21,6 +21,7 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
@@ -39,8 +40,6 @@ METRICS = SHARED.adding(
     define(CHOSEN, "ns", {"launch_delay_ns": ("Launch to start", "Time from launch call start to device start.")}),
 )
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 _Unit = Literal["text", "code", "ns", "count", "bytes", "number"]
 _Section = DeviceArgs | OperatorArgs | PythonArgs | CollectiveArgs
@@ -225,7 +224,7 @@ def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
     return [*([METRICS.figure("readable", readable)] if readable else []), *figures]
 
 
-def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
+def _place(section_row: Int32, row: int) -> int:
     place = int(np.searchsorted(section_row, row))
     return place if place < len(section_row) and section_row[place] == row else MISSING
 

@@ -15,7 +15,7 @@ from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.order import overlaps_range
@@ -24,10 +24,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Flows, Table, View
 from tb_plugin.views.flows import VIEW
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
 LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,14 +13,11 @@ from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.groupby import Groups, Int32, Int64, group, ratio, shares
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Link, Metric, Slice, Sort, Unit
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 METRICS = SHARED.adding(
     define(

@@ -20,7 +20,7 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Groups, group, ratio
+from tb_plugin.lib.groupby import Float64, Groups, Int64, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
@@ -52,8 +52,6 @@ METRICS = SHARED.adding(
     define(CHOSEN, "bytes_per_second", {"bandwidth": ("Bandwidth", "Bytes divided by duration.")}),
 )
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, group, sum_by
+from tb_plugin.lib.groupby import Groups, Int64, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.modules.compiled import Compiled
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class RegionNodes(msgspec.Struct, frozen=True, eq=False):

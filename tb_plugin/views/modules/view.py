@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -19,7 +18,7 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
@@ -27,10 +26,6 @@ from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.metrics import METRICS
 from tb_plugin.views.modules.region_nodes import region_nodes
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Suffix of a call that repeats a forward call in the backward pass.
 RECOMPUTED = " (recomputed)"

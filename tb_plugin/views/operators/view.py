@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
@@ -24,7 +23,7 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.groupby import Bool, Groups, Int64, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
@@ -62,9 +61,6 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _SHARED_TOTALS = ("device_total_ns", "device_total_share", "host_total_ns", "host_total_share")
 _CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "core_total_ratio")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
@@ -21,8 +20,6 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Metric, Slice
 from tb_plugin.rules.low_frequency import METRICS as OF_RULE
-
-Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULE.adding(
     define(FULL_TRACE, "ns", {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")}),

@@ -7,7 +7,6 @@ from functools import partial
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +19,7 @@ from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.selection import window_info
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.overflow import CODE as OVERFLOWED
@@ -32,7 +32,6 @@ from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.views.overview.capture_notices import capture_notices
 from tb_plugin.views.overview.metrics import METRICS
 
-Int64 = npt.NDArray[np.int64]
 RULES, PATTERN = "class_rules", "step_pattern"
 # Key of the advice for traces of servers.
 _SERVER_STEPS = "steps_missing.server"

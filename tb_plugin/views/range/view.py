@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
@@ -17,7 +16,7 @@ from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
+from tb_plugin.lib.groupby import Int64, group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
@@ -48,7 +47,6 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 # Kinds that only enclose others or have no time, so they have no self time. Annotations do if nothing else exists.

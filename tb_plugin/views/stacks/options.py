@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Bool
 from tb_plugin.model.trace.table import TraceTable
-
-Bool = npt.NDArray[np.bool_]
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
@@ -14,7 +13,7 @@ from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
-from tb_plugin.lib.groupby import group, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -22,10 +21,6 @@ from tb_plugin.model.trace.tree import inherit, roots_of
 from tb_plugin.views.stacks.backtraces import backtraces, calls_with_frames
 from tb_plugin.views.stacks.options import ALL_THREADS, Choice, chosen_threads
 from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_frames
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, replayed_calls
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.views.stacks.options import Choice
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # The frame between a graph launch and the captured frames.
 REPLAY = "(graph replay)"

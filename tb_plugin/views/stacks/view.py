@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
@@ -20,6 +19,7 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Sort, Table, View
@@ -59,7 +59,6 @@ METRICS = SHARED.adding(
     define(CHOSEN, "count", {"caller_calls": ("Calls", "Calls from this caller, excluding recursion.")}),
 )
 
-Int64 = npt.NDArray[np.int64]
 
 # The page gets the places with the most time; ``Tree.total_nodes`` counts all. Exports contain all.
 NODES_SENT = 10_000
