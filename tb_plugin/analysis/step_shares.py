@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import awaits_thread
 from tb_plugin.analysis.communication import exposed_ranges
