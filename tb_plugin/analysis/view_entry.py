@@ -7,7 +7,17 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Missing, Params, Part, Scope, Traits
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Analysis,
+    Joining,
+    Missing,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.lib.lazy import load_class, name_of
 from tb_plugin.payloads import Table, View
 
@@ -106,6 +116,8 @@ class DeclaredView:
     traits: Traits
     scope: Scope
     borrows: Mapping[str, Sequence[str]]
+    own: tuple[str, ...] = ()
+    """Parameters that the parts depend on, unless ``part_key`` is defined."""
 
     def __init_subclass__(cls, entry: ViewEntry, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -120,6 +132,13 @@ class DeclaredView:
 
     def missing(self, model: Any, /) -> Missing | None:
         return self.entry.missing(model)
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        return tuple(params.get(key) for key in self.own)
+
+    def answer(self: Analysis[Any], parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the answer for one profile. Views of several profiles override this method."""
+        return answer_view(self, parts[0], params)
 
 
 def model_name(analysis: Analysis[Any]) -> str:

@@ -5,12 +5,10 @@ The bytes of a stack count for all frames of the stack, and are own bytes of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.flame.nodes import heaviest_nodes, in_order
 from tb_plugin.analysis.flame.tree import Terms, tree_of
@@ -25,10 +23,9 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.stack_profile import places_of_stacks
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, Tree, View
+from tb_plugin.payloads import CoverageInfo, Figures, Payload, Tree
 from tb_plugin.views.allocation_stacks import VIEW
 
-OWN = ("device", "at", "against", "of", "by")
 # Merge by line of code, by function, or by file; a file's nested calls of itself are one node.
 BY = ("line", "function", "file")
 # Maximum number of nodes, those with most bytes. ``Tree.total_nodes`` is the number of all nodes.
@@ -39,8 +36,7 @@ OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in
 
 
 class AllocationStacks(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in OWN)
+    own = ("device", "at", "against", "of", "by")
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -70,9 +66,6 @@ class AllocationStacks(DeclaredView, entry=VIEW):
             "devices": Figures("devices", "Devices", "", devices),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, {}, payloads, tuple(payloads))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:

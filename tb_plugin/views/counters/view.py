@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.device_memory.records import allocators_of
 from tb_plugin.analysis.device_time import busy_title
@@ -28,7 +28,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
+from tb_plugin.payloads import Counter, Counters, Metric, Unit
 from tb_plugin.views.counters import VIEW
 
 EACH_BIN = "each bin of the window"
@@ -91,9 +91,6 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
         width = int_param(params, "width")
         bins = min(min(max(WIDTH if width is None else width, LEAST), MOST), end - start)
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 class _Known(msgspec.Struct, frozen=True, eq=False):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
@@ -25,7 +25,7 @@ from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort
 from tb_plugin.views.events import VIEW
 
 METRICS = SHARED.adding(
@@ -64,9 +64,6 @@ class Events(DeclaredView, entry=VIEW):
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
         layout = (*payloads, "instances")
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:

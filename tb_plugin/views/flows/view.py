@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, bounds_of, int_param
 from tb_plugin.analysis.filters import event_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
@@ -21,7 +19,7 @@ from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Flows, Table, View
+from tb_plugin.payloads import Flows
 from tb_plugin.views.flows import VIEW
 
 UInt8 = npt.NDArray[np.uint8]
@@ -54,9 +52,6 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
             shown = found if len(found) <= _most(params) else found[:0]
             flows = _payload(trace, arrows, shown, len(found), [])
         return Part(coverage, payloads={"flows": flows}, layout=("flows",))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _kinds(params: Params) -> Bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
@@ -23,7 +23,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import Float64, Groups, Int64, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
+from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort
 from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, core_times, frames_of, statistics
 
@@ -87,9 +87,6 @@ class Kernels(DeclaredView, entry=VIEW):
         facts = {"kernels.calls": len(kernels), "kernels.names": frames["kernels"].data.num_rows}
         facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:

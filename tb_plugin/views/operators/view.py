@@ -6,13 +6,11 @@ operator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.forest import outermost_of
 from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_shares
@@ -26,7 +24,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Bool, Groups, Int64, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.payloads import Figures, Payload, Sort
 from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
@@ -115,9 +113,6 @@ class Operators(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, "operators"),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _by(calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...]) -> Frame:

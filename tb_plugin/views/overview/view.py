@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -40,8 +40,6 @@ from tb_plugin.payloads import (
     Payload,
     Series,
     Slice,
-    Table,
-    View,
 )
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._ordered_findings import Findings, findings_of
@@ -134,9 +132,6 @@ class Overview(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _card(parts: Isolation, title: str, make: Callable[[], Card | None]) -> dict[str, Payload]:

@@ -5,12 +5,10 @@ For each event, only the time inside the range counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.metrics import FULL_TRACE, SHARED, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
@@ -22,7 +20,7 @@ from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
-from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Sort
 from tb_plugin.views.range import VIEW
 
 RANGE_WORDS = "the marked range"
@@ -76,9 +74,6 @@ class Range(DeclaredView, entry=VIEW):
         ]
         summary = Figures("summary", "Range", "", figures)
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:

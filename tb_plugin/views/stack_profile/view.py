@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.flame.functions import functions_of, sandwich
 from tb_plugin.analysis.flame.nodes import FlameNodes, largest_nodes, parent_groups
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
@@ -20,7 +18,7 @@ from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Unit
 from tb_plugin.views.stack_profile import VIEW
 
 # Maximum number of places, those with the largest values. ``Tree.total_nodes`` is the number of all places.
@@ -94,9 +92,6 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
             "stacks.listed": profile.stacks,
         }
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _terms(profile: StackProfile) -> Terms:

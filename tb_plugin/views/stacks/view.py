@@ -6,12 +6,10 @@ time counts for the frame that launched the work. The self times of all nodes ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.flame.functions import functions_of, sandwich
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.host_threads import threads_of
@@ -22,7 +20,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice, Notices, Sort, Table, View
+from tb_plugin.payloads import Notice, Notices, Sort
 from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.options import Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged_stacks
@@ -93,9 +91,6 @@ class Stacks(DeclaredView, entry=VIEW):
             },
             layout=("stacks", "functions", "threads", *(("data_quality",) if thread_names else ())),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
