@@ -153,3 +153,23 @@ def test_kernels_by_a_type_that_profiles_state() -> None:
     assert compared(base, other) == {("MatMulV2", "AI_CORE"): ("new", 0, 60), ("MatMulV2", "MIX"): ("new", 0, 7)}
     with pytest.raises(NotFoundError):
         compared(base, exp)
+
+
+def test_collectives_have_one_name_whatever_the_library() -> None:
+    """Kernels of HCCL are numbered, and named otherwise than those of NCCL."""
+
+    def side_of(maker: str, *kernels: tuple[str, int]) -> TraceBuilder:
+        builder = trace().device(0, name=maker).step(1, 0, 30).op("c10d::allreduce_", 0, 20)
+        at = 30
+        for name, dur in kernels:
+            builder.launches(kernel(name, dur, at), at=5)
+            at += dur
+        return builder
+
+    numbered = [
+        side_of(NPU, (f"hcom_allReduce__586_{i}_1", 100 + 100 * i), ("hcom_allReduce__586_9_1", 5)) for i in (0, 1)
+    ]
+    ring = side_of(GPU, ("ncclDevKernel_AllReduce", 50))
+    for base, exp, change in ((*numbered, 100_000), (ring, numbered[1], 155_000)):
+        first = next(iter(notices(answer(base, exp)).values()))
+        assert (figures(first)["leading_row"], figures(first)["leading_row_delta_ns"]) == ("all_reduce", change)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.metrics import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
@@ -42,6 +43,7 @@ from tb_plugin.views.diff.merged_tree import both_trees
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
+    BOTH,
     BY_CLASS,
     BY_TYPE,
     MEASURES,
@@ -293,18 +295,27 @@ def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | N
     elif part in NAME_COLUMNS:
         name, measure = NAME_COLUMNS[part]
         table = next(each for each in TABLES if each.name == name)
-        if name == "kernels" and sides.have_other_vendors:
+        if part == "kernel_ns" and sides.have_other_vendors:
             table = BY_CLASS
         key = table.keys[0]
         data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
         if name == "kernels":  # one table contains the rows of both parts
             talks = pc.is_in(data[key], _communicating(sides, key))
             data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
-        sizes = [(float(row["delta_ns"]), row[key]) for row in data.slice(0, 1).to_pylist()]
+        if part == "communication_ns" and pc.any(pc.not_equal(data["presence"], BOTH)).as_py():
+            data = _by_collective(data)
+        sizes = [(float(row["delta_ns"]), row[key]) for row in data.select([key, "delta_ns"]).to_pylist()]
     else:
         return None
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
+
+
+def _by_collective(data: pa.Table) -> pa.Table:
+    """Returns the changes by collective, because some libraries number their kernels."""
+    names = [collective_name(name) or name for name in data["name"].to_pylist()]
+    sums = pa.table({"name": names, "delta_ns": data["delta_ns"]}).group_by("name").aggregate([("delta_ns", "sum")])
+    return sums.rename_columns(["name", "delta_ns"])
 
 
 def _communicating(sides: _Sides, key: str) -> pa.Array:
