@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 
 class BackwardTimes(msgspec.Struct, frozen=True, eq=False):

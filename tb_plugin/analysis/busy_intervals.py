@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import stable_order
+from tb_plugin.lib.groupby import Int64, stable_order
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 
 @cached_by_argument

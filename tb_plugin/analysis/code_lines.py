@@ -11,22 +11,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
+from tb_plugin.lib.groupby import Int32
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-
-Int32 = npt.NDArray[np.int32]
 
 # Interpreter functions have no file line; their caller does.
 _HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 
 class CodeLines(msgspec.Struct, frozen=True, eq=False):
-    """Python lines of a trace.
-
-    ``of`` maps each row to an index into ``texts`` (-1 = unknown). The last entry of ``of`` is for row -1.
-    """
+    """Python lines. ``of`` maps rows to indices into ``texts`` (-1 = unknown); its last entry is for row -1."""
 
     of: Int32
     texts: pa.Array
@@ -85,8 +82,6 @@ def _names_a_line(text: str) -> bool:
 
 
 def _is_outside(trace: TraceTable, text: str) -> bool:
-    from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
-
     return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
 
 

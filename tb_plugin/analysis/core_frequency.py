@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.recorded_units import unit_and_factor
+from tb_plugin.lib.groupby import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, overlaps, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
 
 # Hertz. Cores are never this fast, so a larger value counts something else.
 MOST_HERTZ = 1e12
 
 
 class Frequency(msgspec.Struct, frozen=True, eq=False):
-    """Sampled core frequency: ``hertz[i]`` applies from ``start_ns[i]`` to ``end_ns[i]``.
-
-    A sample applies until the next sample.
-    """
+    """Sampled core frequency: ``hertz[i]`` applies from ``start_ns[i]`` until the next sample."""
 
     start_ns: Int64
     end_ns: Int64
@@ -50,10 +42,7 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest frequency of all low samples in these ranges.
-
-        The ranges must contain at least one low sample.
-        """
+        """Returns the lowest frequency of all low samples in these ranges, which must contain at least one."""
         low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[low_pieces].min())
 
@@ -62,19 +51,13 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
         return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
 
     def lost_ns(self, start: Int64, end: Int64) -> Int64:
-        """Returns the time that would be saved in each interval at normal frequency.
-
-        The duration of work is assumed to be inversely proportional to the frequency.
-        """
+        """Returns the time saved in each interval at normal frequency, if work takes inversely proportional time."""
         share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
         # Whole nanoseconds; rounding must not exceed the sum over the trace.
         return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
 
     def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
-        """Returns the integral over each interval of a function that is constant during each sample.
-
-        ``value`` contains the function's values.
-        """
+        """Returns the integral over each interval of a function with the constant ``value`` during each sample."""
         before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
 
         def until(time: Int64) -> Float64:
@@ -87,10 +70,7 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the core frequency of a device. Returns None if the core frequency is not recorded or is invalid.
-
-    ``device`` is an index into ``trace.devices``.
-    """
+    """Returns the core frequency of ``trace.devices[device]``; None if it is not recorded or is invalid."""
     facts, counters = facts_of(trace), trace.counters
     if facts is None or not facts.frequency or not len(counters.time_ns):
         return None
@@ -107,10 +87,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
 
 
 def _of_device(trace: TraceTable, device: int) -> Bool:
-    """Returns a mask of the counter values of one device.
-
-    If only one device ran kernels, all values belong to this device.
-    """
+    """Returns a mask of the counter values of one device: all values if only one device ran kernels."""
     counters, series = trace.counters, trace.counter_series
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     if len(np.unique(kernels[kernels != MISSING])) < 2:

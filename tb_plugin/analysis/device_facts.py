@@ -12,20 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
 
 def facts_of(trace: TraceTable) -> DeviceFacts | None:
-    """Returns the meaning of vendor-specific kernel data in this trace; None if it is not defined for any device
-    family in the trace.
-    """
+    """Returns the meaning of vendor-specific kernel data in this trace; None if no device family defines it."""
     return next((device.facts for device in trace.devices if device.facts is not None), None)
 
 
@@ -52,10 +46,7 @@ def has_fact_in(trace: TraceTable, keys: Sequence[str], words: Sequence[str], ro
 
 
 def most_of(trace: TraceTable, texts: npt.NDArray[np.integer], weight: Int64) -> str:
-    """Returns the text with the largest total weight; "" if all texts are missing.
-
-    ``texts`` contains string ids (-1 = missing).
-    """
+    """Returns the text (string ids, -1 = missing) with the largest total weight; "" if all are missing."""
     known = texts != MISSING
     found, of = np.unique(texts[known], return_inverse=True)
     if not len(found):

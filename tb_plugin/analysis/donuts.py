@@ -11,10 +11,7 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns a donut chart of the ``SLICES`` largest rows by ``key``. An additional slice contains all other rows.
-
-    Each slice links to its row in the table ``group``. By default, this is the first table of the view.
-    """
+    """Returns a donut of the largest rows by ``key`` and the rest. Slices link to ``group``, by default the first table."""
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,14 @@ from tb_plugin.analysis.operator_calls import call_nesting, is_call
 from tb_plugin.analysis.parallelism.roles import WORDS, roles_of
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.recomputation import Sign, recomputations
+from tb_plugin.analysis.runtime_calls import callers
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.trace.recorder import KernelFacts
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Metric
-
-if TYPE_CHECKING:
-    from tb_plugin.analysis.runtime_calls import Callers
-
-Bool = npt.NDArray[np.bool_]
-Int32 = npt.NDArray[np.int32]
 
 T = TypeVar("T")
 _Of = Callable[[TraceTable, BackwardOperators], T]
@@ -71,9 +67,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Returns a mask of the replayed work of captured calls that have this name and, unless ``shape`` is None,
-    these input shapes.
-    """
+    """Returns a mask of the replayed work of captured calls with this name and, unless None, this ``shape``."""
     origins = origins_of(trace)
     scopes = origins.scopes
     names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
@@ -115,10 +109,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """Returns a filter for kernels by a value that the profiler reports.
-
-    An empty text matches kernels that have no such value.
-    """
+    """Returns a filter for kernels by a reported value. An empty text matches kernels without the value."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -128,49 +119,34 @@ def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTa
     return matches
 
 
-def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
+def _flagged(trace: TraceTable, rows: Int64) -> Bool:
     flags = np.zeros(len(trace), np.bool_)
     flags[rows] = True
     return flags
 
 
-def _phase(trace: TraceTable, text: str) -> Bool:
-    from tb_plugin.analysis.runtime_calls import callers
+def _by_text(trace: TraceTable, rows: Int64, of: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
+    """Returns a mask of the rows whose text (index ``of`` into ``texts``) is ``text``; "" matches rows without one."""
+    place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
+    return _flagged(trace, rows[of == place] if place != MISSING or not text else rows[:0])
 
+
+def _phase(trace: TraceTable, text: str) -> Bool:
     made_by = callers(trace)
-    return _calls_by(trace, made_by, made_by.phase, trace.strings.array, text)
+    return _by_text(trace, made_by.row, made_by.phase, trace.strings.array, text)
 
 
 def _frame(trace: TraceTable, text: str) -> Bool:
-    from tb_plugin.analysis.runtime_calls import callers
-
     made_by = callers(trace)
-    return _calls_by(trace, made_by, made_by.frame, made_by.frames, text)
-
-
-def _calls_by(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
-    """Returns a mask of the runtime calls made by this caller. An empty text matches unknown callers."""
-    flags = np.zeros(len(trace), np.bool_)
-    place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
-    if place != MISSING or not text:
-        flags[made_by.row] = who == place
-    return flags
+    return _by_text(trace, made_by.row, made_by.frame, made_by.frames, text)
 
 
 def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable, str], Bool]:
-    """Returns a filter for backward operator calls by a column of their table.
-
-    An empty text matches calls that have no value.
-    """
+    """Returns a filter for backward operator calls by a column of their table."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         every = backward_operators(trace)
-        known = texts(trace, every)
-        place = known.index(pa.scalar(text, known.type)).as_py() if text else MISSING
-        flags = np.zeros(len(trace), np.bool_)
-        if place != MISSING or not text:
-            flags[every.row] = number(trace, every) == place
-        return flags
+        return _by_text(trace, every.row, number(trace, every), texts(trace, every), text)
 
     return matches
 

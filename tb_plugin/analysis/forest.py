@@ -9,11 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MISSING, group, places_of, side_by_side, stable_order
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, group, places_of, side_by_side, stable_order
 
 NODES_SENT = 20_000
 """Maximum number of nodes in a response.
@@ -59,10 +55,7 @@ class Forest:
         return below
 
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number for each node.
-
-        Two nodes have the same number if the labels on the paths from the root to them are equal.
-        """
+        """Returns a number for each node, equal for equal labels on the path from the root."""
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
         path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
@@ -114,10 +107,7 @@ def _depths(parent: Int32) -> Int32:
 
 
 def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
-    """Returns the node indices in pre-order.
-
-    Siblings are sorted by the first of ``values``, then by the second and so on, largest first.
-    """
+    """Returns the nodes in pre-order. Siblings are sorted by the first of ``values``, then the next, largest first."""
     children: dict[int, list[int]] = {}
     above = parent.tolist()
     for node in np.lexsort(values[::-1]).tolist():
@@ -131,10 +121,7 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
 
 
 def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
-    """Selects at most ``most`` nodes. Nodes nearest to the root are selected first.
-
-    Returns these nodes in pre-order, and the index of each node's parent in the returned list.
-    """
+    """Returns at most ``most`` nodes nearest to the root, in pre-order, and the index of each one's parent among them."""
     if len(order) > most:
         depth: dict[int, int] = {}
         for node in order:
@@ -170,10 +157,7 @@ class Spans(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Returns, for each call, whether no other call with the same key encloses it on its track.
-
-    Only such calls are included in totals.
-    """
+    """Returns whether no other call with the same key encloses each call on its track. Totals include only these."""
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
     start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))

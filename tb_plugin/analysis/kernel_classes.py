@@ -13,15 +13,13 @@ import numpy.typing as npt
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Int32, Int64, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Metric, Slice
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
 TITLES: Mapping[KernelClass, str] = MappingProxyType(
@@ -79,10 +77,7 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 
 
 class KernelClasses(msgspec.Struct, frozen=True, eq=False):
-    """Class of each kernel name in a trace, and the reason for this class.
-
-    ``name`` contains string ids in ascending order.
-    """
+    """Class of each kernel name (string ids, ascending), and the reason for this class."""
 
     name: Int32
     kernel_class: UInt8
@@ -142,9 +137,7 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Sets the class of kernel names in ``found`` according to the operator that launches most of the kernel time
-    of each name. Also stores this operator.
-    """
+    """Sets the class of kernel names in ``found`` by the operator that launches most of their time, and stores it."""
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
@@ -163,9 +156,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns the class of the kernels that each operator launches, indexed by the string id of the operator's
-    name; 255 = no rule.
-    """
+    """Returns the class of the kernels that operators launch, by string id of the name; 255 = no rule."""
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
     table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]
@@ -173,9 +164,7 @@ def class_of_operators(trace: TraceTable) -> UInt8:
 
 
 def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns, for each launch in the trace or in a graph capture, the name of the nearest enclosing operator that
-    has a rule (-1 = none).
-    """
+    """Returns the name of the nearest enclosing operator with a rule for each launch (-1 = none)."""
     found = np.full(len(rows), MISSING, np.int32)
     launched = np.flatnonzero(trace.operator[rows] != MISSING)
     operators = trace.operator[rows[launched]]
@@ -191,10 +180,7 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
 
 
 def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
-    """Returns the name of each operator.
-
-    If no rule matches the name, returns the name of the nearest enclosing operator that has a rule (-1 = none).
-    """
+    """Returns each operator's name if a rule matches it, else that of the nearest enclosing one (-1 = none)."""
     known = class_of_operators(trace)[names] != _UNKNOWN
     return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
 
@@ -208,10 +194,7 @@ def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
 
 
 def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
-    """Returns a chart slice for each class: largest first, ``other`` last.
-
-    Slices link to the kernels in ``view``.
-    """
+    """Returns chart slices that link to the kernels in ``view``: largest first, ``other`` last."""
     order = sorted(times, key=lambda each: (each == KernelClass.OTHER, -times[each]))
     return [
         Slice(

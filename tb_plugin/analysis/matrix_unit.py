@@ -7,11 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.groupby import Groups
+from tb_plugin.lib.groupby import Groups, Int64
 from tb_plugin.model.trace.schema import MISSING, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 NEUTRAL = "matrix units"
 # By MatrixUse. Not an Arrow array: that would import pandas.
@@ -19,9 +17,7 @@ _USE_WORDS = ("false", "true", "unknown")
 
 
 class MatrixTime(msgspec.Struct, frozen=True):
-    """Total kernel time in nanoseconds, kernel time on matrix units, and time of kernels whose use of matrix units
-    is unknown.
-    """
+    """Kernel time in ns: total, on matrix units, and of kernels whose use of matrix units is unknown."""
 
     total_ns: int
     used_ns: int
@@ -34,9 +30,7 @@ class MatrixTime(msgspec.Struct, frozen=True):
 
     @property
     def unknown_ratio(self) -> float | None:
-        """Returns the share of kernel time for which use of matrix units is unknown, None if there is no kernel
-        time.
-        """
+        """Returns the share of kernel time with unknown use of matrix units, None without kernel time."""
         return self.unknown_ns / self.total_ns if self.total_ns else None
 
 
@@ -48,10 +42,7 @@ def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Returns whether a device has matrix units, according to its type.
-
-    If the type is unknown, returns whether its kernels use matrix units.
-    """
+    """Returns whether a device has matrix units. If its type is unknown, its kernels decide."""
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -59,18 +50,14 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if these devices
-    have no matrix units.
-    """
+    """Returns the vendor's name for the matrix units of the devices that ran these kernels; "" if there are none."""
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns a text for each group of kernels: "true" if at least one kernel uses a matrix unit, "unknown" if at
-    least one may use a matrix unit, otherwise "false".
-    """
+    """Returns, by group, "true" if a kernel uses a matrix unit, "unknown" if one may, otherwise "false"."""
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
     return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_USE_WORDS, pa.string()))

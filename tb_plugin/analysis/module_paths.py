@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Int32, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-
-Int32 = npt.NDArray[np.int32]
 
 BETWEEN = " > "
 # Longer paths keep only their end, because calls may nest thousands deep.
@@ -35,10 +32,7 @@ class ModulePaths(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def module_paths(trace: TraceTable) -> ModulePaths:
-    """Returns the module paths of all operators and module calls.
-
-    The path of a module call includes the called module.
-    """
+    """Returns the module paths of all operators and module calls. The path of a module call includes the module."""
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))
     inner = np.append(inherit(position[:-1], trace.python_parent), np.int32(MISSING))

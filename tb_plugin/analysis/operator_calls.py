@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,7 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.reported_operators import TIMES, reported_operators
@@ -24,10 +23,6 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, Matrix
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Calls(msgspec.Struct, frozen=True, eq=False):
@@ -133,10 +128,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns the operator calls in the table that the profiler reports, None if the trace has operator events.
-
-    The nesting of these calls is unknown, so totals include calls inside another call with the same name.
-    """
+    """Returns calls from the profiler's table, None with operator events. Nesting is unknown, so totals may overlap."""
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
         return None
@@ -234,10 +226,7 @@ def _rows(members: Int64, places: Int32) -> Int32:
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Returns the index of each row's stack (-1 = none), and the texts of the stacks.
-
-    If a row has no recorded stack, the stack consists of its enclosing Python calls.
-    """
+    """Returns the stack index of each row (-1 = none) and the texts: recorded stacks, else enclosing Python calls."""
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
     own, around = recorded[rows], trace.python_parent[rows]
@@ -250,7 +239,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
         texts += [trace.strings[int(i)] for i in ids]
     rebuilt = ~has & (around != MISSING)
     if rebuilt.any():
-        path, python_texts = _python_paths(trace, around[rebuilt])
+        path, python_texts = _paths(trace, around[rebuilt], trace.python_parent, trace.name)
         stack[rebuilt] = path + len(texts)
         texts += python_texts
     return stack, texts
@@ -259,11 +248,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 def _with_replayed(
     trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
-    """Appends the stacks of virtual calls.
-
-    If a call has no recorded stack in the graph capture, its stack consists of its enclosing Python calls in the
-    capture.
-    """
+    """Appends the stacks of virtual calls: those of the capture, else its enclosing Python calls."""
     if not len(replayed):
         return stack, stacks
     scopes = origins_of(trace).scopes
@@ -289,11 +274,6 @@ def _with_replayed(
         path, texts = _paths(trace, around[rebuilt], python[scopes.parent], scopes.name)
         found[rebuilt] = numbered(texts)[path]
     return np.concatenate((stack, found)), every
-
-
-def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Returns the stack index of each Python call, and the texts of the distinct stacks (innermost frame first)."""
-    return _paths(trace, leaves, trace.python_parent, trace.name)
 
 
 def _paths(trace: TraceTable, leaves: Int32, parents: Int32, names: Int32) -> tuple[Int64, list[str]]:

@@ -12,10 +12,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def ranges_by_name(trace: TraceTable) -> pa.Table:
-    """Returns one row per name, sorted by self time, longest first.
-
-    Names that differ only in memory addresses are in the same row.
-    """
+    """Returns one row per name (memory addresses removed), longest self time first."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     label = labels.of[trace.name[frames.row]]

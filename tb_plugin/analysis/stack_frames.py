@@ -10,17 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.lib.groupby import number_groups, stable_order
+from tb_plugin.analysis.code_owner import ADDRESS, package_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64, number_groups, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, latest_open, nest, parents_among
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
 _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
@@ -65,8 +63,6 @@ class Starts(msgspec.Struct, frozen=True, eq=False):
 @cached_by_argument
 def labels_of(trace: TraceTable) -> Labels:
     """Returns the label of each string in a trace."""
-    from tb_plugin.analysis.code_owner import ADDRESS
-
     encoded = pc.replace_substring_regex(trace.strings.array, ADDRESS, "").dictionary_encode()
     rest = pa.array([*REST.values()], encoded.dictionary.type)
     return Labels(encoded.indices.to_numpy().astype(np.int32), pa.concat_arrays([encoded.dictionary, rest]))
@@ -93,10 +89,7 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row.
-
-    This is the track of the row, or the last thread started before it that has the same thread id.
-    """
+    """Returns the thread of each host row: its track, or the last thread started there before it."""
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -108,10 +101,7 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @cached_by_argument
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns the rows whose recorded stacks are used instead of Python calls.
-
-    Returns no rows if the trace contains Python calls.
-    """
+    """Returns the rows with recorded stacks; none if the trace contains Python calls."""
     python = trace.name[trace.kind == EventKind.PYTHON]
     if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
@@ -175,13 +165,9 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Returns a mask of internal framework calls: calls of framework functions that are made by framework code or
-    by a module call.
-    """
+    """Returns a mask of framework calls that are made by framework code or by a module call."""
     name, kind = trace.name[row], trace.kind[row]
     # One more flag at the end is for frames without a parent.
-    from tb_plugin.analysis.code_owner import package_of
-
     framework = np.append(
         trace.strings.where(lambda text: package_of(text)[1])[name] & (kind == EventKind.PYTHON), False
     )
@@ -191,10 +177,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns, for each call, how long it is the innermost call of its thread.
-
-    Calls must be sorted by start.
-    """
+    """Returns how long each call is the innermost call of its thread. Calls must be sorted by start."""
     own = np.zeros(len(start), np.int64)
     of, count = number_groups(thread)
     order = stable_order(of)

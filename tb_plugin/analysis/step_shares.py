@@ -71,10 +71,7 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns a mask of the events in a category. The categories ``other`` and ``unrecorded`` have no events.
-
-    For ``communication``, the mask contains all collectives, even if they are not exposed.
-    """
+    """Returns a mask of the events in a category: all collectives for ``communication``, none for ``other``."""
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":
         return kernels & ~trace.is_collective
@@ -96,10 +93,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 @cached_by_argument
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
-    """Returns the time by category in the steps with these labels. If ``chosen`` is None, all steps are used.
-
-    Raises BadRequest for unknown steps.
-    """
+    """Returns the time by category in these steps (None = all). Raises BadRequest for unknown steps."""
     steps = steps_of(trace, chosen)
     start, end = steps.start_ns, steps.end_ns
     total = end - start

@@ -17,15 +17,13 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import group, places_of, shares
+from tb_plugin.lib.groupby import Int32, Int64, group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
 METRICS = SHARED.adding(
@@ -84,10 +82,7 @@ def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @cached_by_argument
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the device work that was launched before the recording.
-
-    The mask is valid only for work that has no recorded launch.
-    """
+    """Returns a mask of work launched before the recording; valid only for work without a recorded launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
     numbered = trace.correlation > 0
@@ -119,10 +114,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
-    """Returns a table of these device rows.
-
-    The rows are grouped by name and reason, and by the phase, module and Python line of the launch.
-    """
+    """Returns a table of these device rows by name and reason, and by phase, module and Python line of the launch."""
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],

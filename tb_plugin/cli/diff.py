@@ -20,12 +20,13 @@ from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import column_scale, format_change, format_number, format_value
-from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
+from tb_plugin.payloads import Breakdown, CaptureInfo, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers.questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
+from tb_plugin.views.diff.paired_tables import BY_CLASS
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
@@ -66,13 +67,11 @@ class _Pair(msgspec.Struct, frozen=True):
         return Params(table=table, limit=limit, extra=tuple((key, value) for key, value in extra.items() if value))
 
     def view(self, limit: int, measure: str = "") -> View:
-        """Returns the comparison. Each table has at most ``limit`` rows."""
         params = self.params(limit=limit, measure=measure)
         answer = self.workspace.group(self.places[1], self.view_id, params, self.exp_steps)
         return msgspec.json.decode(answer, type=View)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Returns all rows of a table, for all measures."""
         params = self.params(table, measure="all")
         return msgspec.json.decode(
             self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
@@ -173,8 +172,8 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
         for line in capture_message(pair.workspace, place, option):
             printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
-        # Column titles say what is compared. Kernels grouped by operator cannot be compared one by one.
-        if name == "compared" or (name == "kernels" and _has_rule(view, "other_makers")):
+        # Column titles say what is compared. Kernels of different vendors are compared by class.
+        if name == "compared" or (name == "kernels" and BY_CLASS.name in view.payloads):
             continue
         if isinstance(payload, Tree):
             _print_tree(payload, printer)
@@ -184,11 +183,6 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
         printer.heading("Gates", 3)
         rows = [(v.gate.text, _change(v), "passed" if v.passed else "FAILED") for v in verdicts]
         printer.rows([Heading("gate"), Heading("change", "number"), Heading("")], rows, keep=(0, 1, 2))
-
-
-def _has_rule(view: View, rule: str) -> bool:
-    found = view.payloads.get("findings")
-    return isinstance(found, Notices) and any(notice.rule == rule for notice in found.notices)
 
 
 def _print_tree(tree: Tree, printer: Printer) -> None:

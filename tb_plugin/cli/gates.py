@@ -32,10 +32,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of a gate.
-
-    For a relative gate, ``change`` is a fraction of the baseline. ``change`` is None if it does not fit a float.
-    """
+    """The result of a gate. ``change`` is relative for a relative gate, and None if it does not fit a float."""
 
     gate: Gate
     baseline: int | float

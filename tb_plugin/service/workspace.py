@@ -252,7 +252,7 @@ class Workspace:
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks in the format ``form``, or the loading state of the profile. Raises UserError."""
         from tb_plugin.service.answers.stack_export import SUFFIXES
-        from tb_plugin.views.stacks.view import choice_of
+        from tb_plugin.views.stacks.options import choice_of
 
         choice = choice_of(params)
         opened = self._opened(place)

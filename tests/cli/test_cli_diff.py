@@ -275,23 +275,17 @@ NPU, GPU = SAMPLES / "synthetic_ascend", SAMPLES / "synthetic_gpu"
 
 
 def test_an_npu_against_a_gpu(capsys, tmp_path, monkeypatch):
-    """What the page shows of two devices stands in JSON and in text: the parts of the step, families, operations, kernels."""
+    """Kernels of other vendors are compared by class, and the report says so."""
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
     pair = (NPU, GPU, "--base-worker", "rank0")
     code, found = document(capsys, *pair, "--per", "total")
     assert code == 0
     tables = found["tables"]
-    assert {"overall", "computing", "communication", "memory", "kernels_by_operator"} <= set(tables)
-    whole = tables["overall"][-1]
-    assert (
-        whole["base_ns"] == found["waterfall"]["baseline_ns"] and whole["exp_ns"] == found["waterfall"]["experiment_ns"]
-    )
-    reduced = next(row for row in tables["communication"] if row["collective"] == "all_reduce")
-    assert (reduced["base_calls"], reduced["exp_calls"]) == (4, 24)
+    assert "gemm" in {row["class"] for row in tables["kernels_by_class"]}
     linear = next(row for row in tables["operators"] if row["name"] == "aten::linear")
-    assert (linear["base_kernels"], linear["base_device_total_ns"], linear["exp_calls"]) == (6, 1_585_410, 102)
-    assert {"other_makers", "unlike_work"} <= {finding["rule"] for finding in found["findings"]}
+    assert (linear["base_device_total_ns"], linear["exp_calls"]) == (1_585_410, 102)
+    assert "other_makers" in {finding["rule"] for finding in found["findings"]}
     assert run(*pair, "--top", "3") == 0
     text = capsys.readouterr().out
-    assert "Computing by family" in text and "Kernels by operator" in text and "all_reduce" in text
-    assert "Kernels (" not in text, "of unlike devices each kernel is on one side alone"
+    assert "Kernels by class" in text and "come from different vendors" in text
+    assert "Kernels (" not in text, "each kernel is on one side only"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tb_plugin import cli
+from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.service.answers.stack_export import SUFFIXES
-from tb_plugin.views.stacks.view import FOLDS, FRAMES, WEIGHTS
+from tb_plugin.views.stacks.options import FOLDS, WEIGHTS
 from tests.builders import trace
 
 COMMAND = """

@@ -20,7 +20,8 @@ from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable
-from tb_plugin.views.stacks.view import Choice, merged_stacks
+from tb_plugin.views.stacks.options import Choice
+from tb_plugin.views.stacks.places import merged_stacks
 from tests.builders import Bytes
 from tests.conftest import SAMPLES
 from tests.depth import examples

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.payloads import Breakdown, Tree, View
-from tb_plugin.views.diff.tree_alignment import Node, align, longest_common_subsequence
+from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequence
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, trace, whole_part
 from tests.depth import examples

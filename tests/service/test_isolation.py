@@ -222,14 +222,14 @@ CARDS = {
     "device_cards._partition": "device_time_0",
     "device_cards._idle": "device_idle_0",
     "device_cards._classes": "device_classes_0",
-    "device_cards.device_card": "device_0",
+    "device_cards._card": "device_0",
     "trace_health": "trace_health",
     "configuration": "configuration",
     "_facts": "",
     "idle_facts": "",
     "steps_of_devices": "",
     "outside_steps": "outside_steps",
-    "core_kinds.cores_breakdown": "",
+    "device_cards.cores_breakdown": "",
     "unknown_notices": "",
 }
 
@@ -252,12 +252,12 @@ def test_a_card_that_fails_leaves_the_others(function, file, monkeypatch):
     assert bad == good
 
 
-@pytest.mark.parametrize("title", sampled([*data_quality._LOOKS], [*data_quality._LOOKS][::4]))
+@pytest.mark.parametrize("title", sampled([*data_quality.CHECKS], [*data_quality.CHECKS][::4]))
 def test_a_notice_that_fails_leaves_the_others(title, file, monkeypatch):
-    monkeypatch.setitem(data_quality._LOOKS, title, boom)
+    monkeypatch.setitem(data_quality.CHECKS, title, boom)
     workspace, place = workspace_of(file)
     payloads = json.loads(workspace.view(place, "overview", Params()))["payloads"]
-    assert payloads["failed"]["notices"][0]["figures"][0]["value"] == title
+    assert payloads["failed"]["notices"][0]["figures"][0]["value"] == f"Notices about {title}"
     assert {"headline", "findings", "data_quality"} <= payloads.keys()
 
 

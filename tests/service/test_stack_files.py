@@ -11,10 +11,12 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.service.answers.stack_export import SUFFIXES, write_stacks
-from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, merged_stacks
+from tb_plugin.views.stacks.options import WEIGHTS, Choice
+from tb_plugin.views.stacks.places import merged_stacks
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
 

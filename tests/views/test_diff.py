@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Figures, Notices, Table, Tree, View
-from tb_plugin.views.diff.tree_alignment import Node, align, longest_common_subsequence
+from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequence
 from tb_plugin.views.diff.view import Diff
 from tb_plugin.views.diff.waterfall import ON_DEVICE
 from tests import builders
@@ -370,10 +370,12 @@ def test_sequences_of_modules(left: str, right: str, pairs: list[tuple[int, int]
     assert longest_common_subsequence(modules(right), modules(left)) == sorted((j, i) for i, j in pairs)
 
 
-def test_very_long_sequences_are_matched_by_occurrence() -> None:
+def test_very_long_sequences_are_matched_by_name() -> None:
     left = [Node("module", f"L_{i}") for i in range(3000)]
     right = [*left[:1500], Node("module", "New_0"), *left[1500:]]
-    assert longest_common_subsequence(left, right) == [(i, i + (i >= 1500)) for i in range(3000)]
+    pairs = align(left, [-1] * len(left), right, [-1] * len(right))
+    assert [(p.left, p.right) for p in pairs if p.left >= 0] == [(i, i + (i >= 1500)) for i in range(3000)]
+    assert [p.right for p in pairs if p.left < 0] == [1500]
 
 
 def test_operators_are_matched_by_name_whatever_their_order() -> None:

@@ -1,16 +1,12 @@
-"""What Diff compares, of a replay and of the step that ran eagerly: the same operators, modules, paths and families."""
+"""What Diff compares, of a replay and of the step that ran eagerly: the same operators and modules."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.diff.call_tree import call_tree
-from tb_plugin.views.diff.device_frames import device_frames
 from tb_plugin.views.diff.paired_tables import TABLES, TOTAL, Scaling, join
 from tests.builders import kernel, part, trace
 from tests.origins import GRAPH, with_origins, with_replays
@@ -40,19 +36,6 @@ def test_the_call_tree_of_a_replay_is_that_of_the_eager_step(table: TraceTable) 
     linear = ("Forward", "Net_0", "Linear_0", "aten::linear")
     assert (eager[linear], again[linear]) == ((11_000, 1), (11_000, 0))
     assert again[(*linear, "aten::mm", "sgemm_fp16_tensorop")] == (11_000, 1)
-
-
-@pytest.mark.parametrize(
-    "name", ["operator_kernels", "operator_kernels_by_shape", "families", "operator_paths", "path_work"]
-)
-def test_tables_of_devices_are_those_of_the_eager_step(table: TraceTable, name: str) -> None:
-    def found(step: str) -> list[dict[str, Any]]:
-        data = device_frames(table, select_rows(table, (step,)), Params(steps=(step,)))[name].data.to_pylist()
-        launched = [row for row in data if row.get("launched_work", 1)]
-        return sorted(launched, key=str)
-
-    eager = found("1")
-    assert len(eager) > 2 and found("2") == eager
 
 
 def test_what_is_open_around_the_launch_stays_around_it() -> None:

@@ -9,7 +9,8 @@ import pytest
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Choice, merged_stacks
+from tb_plugin.views.stacks.options import Choice
+from tb_plugin.views.stacks.places import merged_stacks
 from tests.builders import kernel, rows, trace
 from tests.origins import GRAPH, with_origins, with_replays
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analysis.flame.nodes import FlameGraph
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Places
 from tests.builders import kernel, part, trace
 from tests.conftest import SAMPLE_FILES, sample
 from tests.views.test_stacks import paths, places
@@ -90,7 +90,7 @@ def test_a_function_that_there_is_not_is_said() -> None:
             trees(recursive(), name)
 
 
-def recount(found: Places) -> tuple[dict[str, int], dict[str, int]]:
+def recount(found: FlameGraph) -> tuple[dict[str, int], dict[str, int]]:
     """Own and total host time by name, one place at a time."""
     own: dict[str, int] = defaultdict(int)
     total: dict[str, int] = defaultdict(int)

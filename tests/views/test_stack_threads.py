@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.code_owner import package_of
+from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Choice, merged_stacks, threads_of
+from tb_plugin.views.stacks.options import Choice
+from tb_plugin.views.stacks.places import merged_stacks
 from tests.builders import TraceBuilder, kernel, part, trace
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples

@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.flame.nodes import FlameGraph
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks import view as stacks
-from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, Places, choice_of, merged_stacks
+from tb_plugin.views.stacks.options import WEIGHTS, Choice, choice_of
+from tb_plugin.views.stacks.places import merged_stacks
 from tests.builders import TraceBuilder, analysis, kernel, part, rows, trace
 from tests.conftest import UNLIKE, sample
 
@@ -31,13 +34,13 @@ def places(
     by_thread: bool = False,
     thread: str | tuple[str, ...] = (),
     **choice: str,
-) -> Places:
+) -> FlameGraph:
     """Of one thread or of several."""
     threads = (thread,) if isinstance(thread, str) else thread
     return merged_stacks(table, select_rows(table, steps), Choice(threads=threads, **choice), by_thread)
 
 
-def paths(found: Places) -> list[str]:
+def paths(found: FlameGraph) -> list[str]:
     texts: list[str] = []
     for name, above in zip(found.name, found.parent.tolist(), strict=True):
         assert above < len(texts), "a place stands before what is beneath it"
@@ -45,8 +48,8 @@ def paths(found: Places) -> list[str]:
     return texts
 
 
-def folded(found: Places, weight: str = "host") -> list[tuple[str, int]]:
-    """Places with time of their own, in microseconds."""
+def folded(found: FlameGraph, weight: str = "host") -> list[tuple[str, int]]:
+    """FlameGraph with time of their own, in microseconds."""
     own = (found.host_ns if weight == "host" else found.device_ns).tolist()
     return [(path, ns // 1000) for path, ns in zip(paths(found), own, strict=True) if ns]
 
@@ -248,7 +251,7 @@ def test_nothing_is_lost_and_the_heavy_comes_first(
     assert len(set(zip(paths(found), found.kind.tolist(), strict=True))) == len(found)
 
 
-def own_by_path(found: Places, weight: str) -> dict[str, int]:
+def own_by_path(found: FlameGraph, weight: str) -> dict[str, int]:
     sums: dict[str, int] = defaultdict(int)
     for path, ns in folded(found, weight):
         sums[path] += ns

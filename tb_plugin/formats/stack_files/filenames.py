@@ -31,10 +31,7 @@ _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns an uncertain candidate, or None for other extensions.
-
-    A .txt file without a stack-related word in its name is not listed as skipped if it is not a stack file.
-    """
+    """Returns an uncertain candidate, None for other extensions. Unlikely .txt files are not listed as skipped."""
     name = PurePosixPath(path).name
     match = _NAME.match(name)
     if match is None:

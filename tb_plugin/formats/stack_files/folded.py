@@ -34,10 +34,7 @@ class Folded(msgspec.Struct, frozen=True, eq=False):
 
 
 def is_folded(head: bytes) -> bool:
-    """Returns True if most lines end in a number, and at least one of these lines has several frames.
-
-    All other lines are skipped and logged when the file is read.
-    """
+    """Returns True if most lines end in a number, and at least one of these lines has several frames."""
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
     examined = [line for line in whole[:_EXAMINED_LINES] if line.strip() and not line.startswith(b"#")]
@@ -81,8 +78,6 @@ _NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": p
 
 
 class _Lines:
-    """Collects stacks, merged in batches."""
-
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self._tables: list[pa.Table] = [_NOTHING.empty_table()]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stack_files.content import StackContent
 from tb_plugin.model.stack_profile import Places
 from tb_plugin.model.trace.graph_capture import NodeStacks, scopes_of_kind
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -25,25 +26,13 @@ _LOOKS = re.compile(
 )
 
 
-class Nodes(msgspec.Struct, frozen=True, eq=False):
-    """Calls in the stacks of graph nodes.
-
-    The value of a call is the number of nodes that this call launched directly.
-    """
-
-    names: pa.Array
-    places: Places
-    stacks: NodeStacks
-    node_count: int
-
-
 def is_by_node(head: bytes) -> bool:
     """Returns True for an object whose first key is a number and whose first value starts with a source line."""
     return _LOOKS.match(head) is not None
 
 
-def read_nodes(data: bytes, log: IssueLog) -> Nodes:
-    """Reads the stacks of all nodes. Raises UnreadableTrace if the file is damaged."""
+def read_nodes(data: bytes, log: IssueLog) -> StackContent:
+    """Reads the stacks of all nodes. A call's value is its number of nodes. Raises UnreadableTrace for damaged files."""
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -59,7 +48,8 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)
     places = Places(scopes.name, scopes.parent, np.zeros(len(scopes), np.int32), own)
     texts = [name.encode("utf-8", "replace").decode() for name in names]
-    return Nodes(pa.array(texts, pa.large_string()), places, stacks, len(found))
+    names_of = pa.array(texts, pa.large_string())
+    return StackContent(names_of, places, len(found), "nodes", "Graph nodes", node=stacks.node, node_place=stacks.scope)
 
 
 _ID_LIMIT = 2**63

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stack_files import FORMATS, LOOKS_JSON
+from tb_plugin.formats.stack_files.content import StackContent
 from tb_plugin.formats.stack_files.filenames import READER_ID, counted_by
 from tb_plugin.formats.stack_files.folded import read_folded
 from tb_plugin.formats.stack_files.nodes import is_by_node, read_nodes
 from tb_plugin.formats.stack_files.speedscope import MOST_IN_ALL, read_speedscope
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.stack_profile import Counted, Places, StackProfile, places_of_stacks
+from tb_plugin.model.stack_profile import StackProfile, places_of_stacks
 from tb_plugin.model.trace.report import ReadReport
 
 PER_BYTE = 18  # peak memory per byte of text (measured: 15 for JSON, 13 for folded text of distinct stacks)
@@ -56,12 +56,16 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
-    head = stream.read(4096)
+    head, todo = stream.read(4096), "Export the file again."
     if is_by_node(head):
-        return _by_node(head, stream, log)
-    if LOOKS_JSON.match(head):
-        return _speedscope(head, stream, log)
-    return _folded(name, head, stream, chunk_bytes, log)
+        found, todo = read_nodes(_all(head, stream), log), "Write the stacks to a file again."
+    elif LOOKS_JSON.match(head):
+        found = read_speedscope(_all(head, stream), log)
+    else:
+        found, todo = _folded(name, head, stream, chunk_bytes, log), _NO_STACKS
+    if not len(found.places.label):
+        raise UnreadableTrace("The file contains no stacks.", do=todo)
+    return _profile(found, stream, log)
 
 
 def _all(head: bytes, stream: TextStream) -> bytes:
@@ -71,35 +75,8 @@ def _all(head: bytes, stream: TextStream) -> bytes:
     return b"".join(pieces)
 
 
-def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
-    found = read_nodes(_all(head, stream), log)
-    if not len(found.places.label):
-        raise UnreadableTrace("The file contains no stacks.", do="Write the stacks to a file again.")
-    profile = _profile(found.names, found.places, ("",), found.node_count, "nodes", "Graph nodes", stream, log, True)
-    return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
-
-
-def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
-    found = read_speedscope(_all(head, stream), log)
-    if not len(found.places.label):
-        raise UnreadableTrace("The file contains no stacks.", do="Export the file again.")
-    return _profile(
-        found.names,
-        found.places,
-        found.threads,
-        found.event_count,
-        found.counted,
-        found.what,
-        stream,
-        log,
-        found.is_complete,
-    )
-
-
-def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
+def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackContent:
     found = read_folded(head.removeprefix(b"\xef\xbb\xbf"), stream, chunk_bytes, log)
-    if not len(found.stacks):
-        raise UnreadableTrace("The file contains no stacks.", do=_NO_STACKS)
     counted, what, scale = counted_by(name)
     frames = pc.split_pattern(found.stacks, ";")
     names = pc.if_else(pc.equal(frames.values, ""), "(no name)", frames.values)
@@ -115,7 +92,7 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     if scale * found.total > MOST_IN_ALL:
         raise UnreadableTrace("The sum of all values is impossibly large.", do=_NO_STACKS)
     places = places_of_stacks(frame, first, np.zeros(len(first) - 1, np.int64), found.values * scale)
-    return _profile(names, places, ("",), found.lines, counted, what, stream, log, True)
+    return StackContent(names, places, found.lines, counted, what)
 
 
 def _renamed(names: pa.Array, changes: Sequence[tuple[str, str]]) -> pa.Array:
@@ -124,17 +101,7 @@ def _renamed(names: pa.Array, changes: Sequence[tuple[str, str]]) -> pa.Array:
     return names
 
 
-def _profile(
-    names: pa.Array,
-    places: Places,
-    threads: tuple[str, ...],
-    total: int,
-    counted: Counted,
-    what: str,
-    stream: TextStream,
-    log: IssueLog,
-    is_complete: bool,
-) -> StackProfile:
+def _profile(found: StackContent, stream: TextStream, log: IssueLog) -> StackProfile:
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
     outside = sum(issue.count for issue in issues if issue.code in _UNCOUNTED)
@@ -142,23 +109,28 @@ def _profile(
         format=READER_ID,
         file_bytes=stream.file_bytes,
         text_bytes=stream.text_bytes,
-        events_in_file=total + outside,
-        events_loaded=total + outside - dropped,
+        events_in_file=found.count + outside,
+        events_loaded=found.count + outside - dropped,
         events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
         events_dropped=dropped,
-        complete=is_complete and not is_packed_badly(issues),
+        complete=found.is_complete and not is_packed_badly(issues),
         issues=issues,
         records="stacks",
     )
-    return StackProfile(names, places, threads, report.events_loaded, counted, what, report)
+    return StackProfile(
+        names=found.names,
+        places=found.places,
+        threads=found.threads,
+        stacks=report.events_loaded,
+        counted=found.counted,
+        what=found.what,
+        report=report,
+        node=found.node,
+        node_place=found.node_place,
+    )
 
 
 # codes of items that were dropped before they were counted
 _UNCOUNTED = (
-    "unreadable_event",
-    "event_too_large",
-    "truncated_tail",
-    "bad_profile",
-    "unknown_profile",
-    "several_units",
-)
+    "unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile", "several_units",
+)  # fmt: skip

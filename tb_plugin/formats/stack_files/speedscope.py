@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.stack_files.content import StackContent
 from tb_plugin.formats.values import to_storable
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.stack_profile import (
@@ -66,22 +67,7 @@ class _Profile(Struct):
     events: list[_Event] = []
 
 
-class Profiles(msgspec.Struct, frozen=True, eq=False):
-    """The merged stacks of all profiles.
-
-    ``event_count`` is the number of samples and events in the file, including skipped ones.
-    """
-
-    names: pa.Array
-    places: Places
-    threads: tuple[str, ...]
-    counted: Counted
-    what: str
-    event_count: int
-    is_complete: bool
-
-
-def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
+def read_speedscope(data: bytes, log: IssueLog) -> StackContent:
     """Reads all profiles of a document. Raises UnreadableTrace if the document contains no profiles."""
     frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
@@ -95,11 +81,8 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         read = None if profile is None else _KINDS.get(profile.type)
         if profile is None or read is None:
             if profile is not None:
-                log.add(
-                    "unknown_profile",
-                    "dropped",
-                    text="profiles of a type other than sampled or evented were skipped",
-                )
+                text = "profiles of a type other than sampled or evented were skipped"
+                log.add("unknown_profile", "dropped", text=text)
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
@@ -114,16 +97,12 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             raise UnreadableTrace("The sum of all values is impossibly large.", do="Export the file again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
-    return Profiles(
-        pa.array(names, pa.large_string()), concatenate_places(places), tuple(threads), counted, what, seen, is_complete
-    )
+    names_of = pa.array(names, pa.large_string())
+    return StackContent(names_of, concatenate_places(places), seen, counted, what, tuple(threads), is_complete)
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
-    """Returns frames, profiles, and whether the document is complete.
-
-    In a damaged document, only the part before the damage is read.
-    """
+    """Returns frames, profiles, and whether the document is complete. Damaged documents are read up to the damage."""
     try:
         root = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -203,10 +182,7 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
 
 
 def _impossible(profile: _Profile, at: Int64, good: Bool) -> Bool:
-    """Returns a boolean mask of implausible times, by the same rule as in a trace.
-
-    If the unit is not a unit of time, all items are False.
-    """
+    """Returns a mask of implausible times, by the same rule as in a trace. Other units have none."""
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -219,10 +195,7 @@ def _small(number: int) -> int:
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Returns the stacks of an evented profile.
-
-    The time between two events is added to the innermost open frame.
-    """
+    """Returns the stacks of an evented profile. Time between two events belongs to the innermost open frame."""
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
     opens = np.fromiter((event.type == "O" for event in events), np.bool_, len(events))
@@ -244,20 +217,11 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     depth = np.cumsum(np.where(opens, 1, -1))
     level = np.where(opens, depth, depth + 1)
     if (deep := level > MAX_DEPTH).any():
-        log.add(
-            "deep_stack",
-            "repaired",
-            count=int(deep.sum()),
-            text=_DEEP,
-        )
+        log.add("deep_stack", "repaired", count=int(deep.sum()), text=_DEEP)
         at, opens, frame, level, depth = (column[~deep] for column in (at, opens, frame, level, depth))
     if (back := int((np.diff(at) < 0).sum())) > 0:
-        log.add(
-            "time_goes_back",
-            "repaired",
-            count=back,
-            text="events with a time before the previous event were moved to the time of that event",
-        )
+        text = "events with a time before the previous event were moved to the time of that event"
+        log.add("time_goes_back", "repaired", count=back, text=text)
         at = np.maximum.accumulate(at)
     place = np.arange(len(at))
     rows = np.flatnonzero(opens)
@@ -278,10 +242,7 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """Returns the last opening event at level ``wanted`` up to index ``until``; -1 at level 0.
-
-    ``rows`` contains the indices of opening events.
-    """
+    """Returns the last opening event (in ``rows``) at level ``wanted`` up to index ``until``; -1 at level 0."""
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]

@@ -15,11 +15,14 @@ from msgspec.structs import replace
 
 from tb_plugin import __version__
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.flame.nodes import FlameGraph
+from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.stacks.view import Places, choice_of, merged_stacks, threads_of
+from tb_plugin.views.stacks.options import choice_of
+from tb_plugin.views.stacks.places import merged_stacks
 
 # Formats and their file extensions.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
@@ -28,10 +31,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the selected stacks to the gzipped file ``target``.
-
-    Raises BadRequest, and NotFoundError if there are no stacks.
-    """
+    """Writes stacks to the gzipped file ``target``. Raises BadRequest, and NotFoundError if there are no stacks."""
     if form not in SUFFIXES:
         raise BadRequest(f"There is no format {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # in time order there may be as many stacks as events
@@ -46,10 +46,8 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
             out.write(piece)
 
 
-def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
-    """Yields one line ``outermost;...;innermost nanoseconds`` per stack that has self time, in descending order of
-    time.
-    """
+def _folded(places: FlameGraph, own: list[int]) -> Iterator[bytes]:
+    """Yields a line ``outermost;...;innermost nanoseconds`` per stack with self time, longest first."""
     open_places: list[int] = []
     texts: list[str] = []
     for place, above in enumerate(places.parent.tolist()):
@@ -67,7 +65,7 @@ def _frame(name: str) -> str:
     return _BREAKS.sub(" ", name).replace(";", ":").strip() or "(no name)"
 
 
-def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[bytes]:
+def _speedscope(trace: TraceTable, places: FlameGraph, own: list[int]) -> Iterator[bytes]:
     frames: dict[str, int] = {}
     frame = [frames.setdefault(name, len(frames)) for name in places.name]
     threads: dict[int, list[int]] = defaultdict(list)
@@ -93,7 +91,7 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
     yield b"\n]}\n"
 
 
-def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[list[int]]:
+def _stacks(places: FlameGraph, frame: list[int], members: list[int]) -> Iterator[list[int]]:
     parent = places.parent.tolist()
     for place in members:
         stack = []

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.hardware_streams import hardware_streams
@@ -23,13 +22,13 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group, places_of, stable_order
+from tb_plugin.lib.groupby import Float64, Int32, Int64, group, places_of, stable_order
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
+from tb_plugin.payloads import Counter, Counters, Metric, Unit
 from tb_plugin.views.counters import VIEW
 
 EACH_BIN = "each bin of the window"
@@ -70,9 +69,6 @@ METRICS = SHARED.adding(
 # Metrics of recorded series, by unit.
 RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
@@ -95,9 +91,6 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
         width = int_param(params, "width")
         bins = min(min(max(WIDTH if width is None else width, LEAST), MOST), end - start)
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 class _Known(msgspec.Struct, frozen=True, eq=False):
@@ -177,11 +170,7 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Yields key, title, metric and curve of each counter of a device. An empty title stands for the title of the
-    metric.
-
-    ``rows`` contains the device work. ``args`` is the index of each row in ``device_args`` (-1 = none).
-    """
+    """Yields key, title ("" = that of the metric), metric and curve of each counter of a device."""
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
     blocks = np.append(trace.device_args.blocks_per_sm, np.nan)[args]
@@ -210,10 +199,7 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """Returns the launch queue depth of each stream.
-
-    The result only includes devices on which launches wait in several streams.
-    """
+    """Returns the launch queue depth of each stream, for devices on which launches wait in several streams."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]

@@ -46,10 +46,7 @@ VIEW = ViewEntry(
             "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`. If a "
             "profile contains only ranges, also `ranges`. (If a profile has step modes, also "
             "`serving_modes`. If a profile reports kernel types, also `kernels_by_type` and "
-            "`kernels_by_type_shape`. For devices of different vendors, or other than GPUs, also `overall`, "
-            "`computing`, `communication`, `memory` and `kernels_by_operator`, if they have rows. In this "
-            "case `operators` and `operators_by_shape` have `base_kernels`, `exp_kernels`, `delta_kernels`, "
-            "and `compared_ratio` instead of `time_ratio`.)"
+            "`kernels_by_type_shape`. For devices of different vendors, also `kernels_by_class`.)"
         ),
     ),
 )

@@ -12,7 +12,6 @@ from functools import partial
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
@@ -25,15 +24,11 @@ from tb_plugin.analysis.range_patterns import name_matches as in_names
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost_at, nest, self_time
 from tb_plugin.views.diff.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
 """Phases in the order of a training step. Forward also includes all other host work, such as loss and copies."""
@@ -100,9 +95,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Returns the rows of a trace that contains only ranges: frames of the Stacks view without phases and device
-    work.
-    """
+    """Returns the rows of a trace that contains only ranges: without phases and device work."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -200,10 +193,7 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Returns the start of the first device work of each replayed call.
-
-    The indices of replayed calls follow the indices of the ``count`` recorded calls.
-    """
+    """Returns the start of the first device work of each replayed call. These follow ``count`` recorded calls."""
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
@@ -213,10 +203,8 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
     return begins[count:]
 
 
-def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Returns the indices of the wanted nodes with the most time, and of their ancestors: at most ``MAX_NODES``
-    wanted nodes.
-    """
+def _largest(wanted: Bool, time_ns: Int64, depth: Int32) -> Int64:
+    """Returns at most ``MAX_NODES`` wanted nodes: those with the most time."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

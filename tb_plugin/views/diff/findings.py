@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join, own_ns
 from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
+# Name of a payload: vendors of the devices with recorded work.
+VENDORS = "vendors"
+REPORTED_STEP = "diff.stated_step_ns"
+# Facts of a profile with missing kernels: its reported and its recorded compute time.
+REPORTED_COMPUTE, RECORDED_COMPUTE = "diff.stated_compute_ns", "diff.recorded_compute_ns"
 # Relative differences of step times.
 SAME_BELOW = 0.01
 HIGH_FROM = 0.1
@@ -21,6 +28,51 @@ AGAINST_FROM = 0.5
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
     """Returns the findings in ``leading``, followed by reasons why the comparison may be misleading."""
     return Notices("findings", "Findings", "training", [*leading, *_doubts(base, exp)])
+
+
+def kernels_missing(base: Part, exp: Part) -> list[Notice]:
+    """Returns a finding for each side with missing kernels, because missing kernels look like saved time."""
+    text = (
+        "Kernels of the {side} are missing: its profiler reports {{stated_compute_ns}} of computation, but its "
+        "kernels cover only {{recorded_compute_ns}}. The missing kernels can make kernels and step parts look new, "
+        "missing or faster."
+    )
+    todo = "Choose a profile that contains kernels. In this profile, only the reported step times can be compared."
+    notices = []
+    for side, facts in (("baseline", base.facts), ("experiment", exp.facts)):
+        if REPORTED_COMPUTE in facts:
+            keys = (REPORTED_COMPUTE, RECORDED_COMPUTE)
+            figures = [METRICS.figure(key.removeprefix("diff."), facts[key]) for key in keys]
+            notices.append(Notice("kernels_missing", "high", text.format(side=side), todo, figures))
+    return notices
+
+
+def have_other_vendors(base: Part, exp: Part) -> bool:
+    """Returns whether both sides have device work, on devices of different vendors."""
+    found = (part.payloads.get(VENDORS) for part in (base, exp))
+    one, other = ({each.value for each in side.figures} if isinstance(side, Figures) else set() for side in found)
+    return bool(one and other) and not one & other
+
+
+def range_notices(base: Part, exp: Part) -> Sequence[Notice]:
+    """Returns a finding about the range with the largest change of self time. Without changes, the result is empty."""
+    before, after = own_ns(base), own_ns(exp)
+    data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
+    if not data.num_rows:
+        return []
+    at = int(pc.index(pc.abs(data["delta_ns"]), pc.max(pc.abs(data["delta_ns"]))).as_py())
+    change = data["delta_ns"][at].as_py()
+    if not change:
+        return []
+    figures = [
+        METRICS.figure("leading_row", data["name"][at].as_py()),
+        METRICS.figure("leading_row_delta_ns", change),
+        METRICS.figure("delta_ranges_ns", after - before),
+    ]
+    text = (
+        "Largest change: {leading_row} ({leading_row_delta_ns} of self time). Total time in ranges: {delta_ranges_ns}."
+    )
+    return [Notice("ranges_changed", "info", text, "", figures, "leading_row_delta_ns")]
 
 
 def settings(base: Part, exp: Part) -> Frame:
@@ -109,10 +161,7 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """Returns the part of the step with the largest change in the opposite direction.
-
-    Returns None if the change is below ``AGAINST_FROM`` times the main change, or below ``least_ns``.
-    """
+    """Returns the part with the largest change in the opposite direction; None if the change is small."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])
@@ -121,6 +170,13 @@ def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> s
 
 def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
+    if have_other_vendors(base, exp):
+        text = (
+            "The devices come from different vendors and their kernels have different names, so kernels cannot be "
+            "compared one by one. Step parts, operators and kernel classes can be compared."
+        )
+        todo = "Compare profiles of the same model and batch size."
+        notices.append(Notice("other_makers", "info", text, todo, []))
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other profile."
         todo = "Record steps in both profiles: call step() of the profiler after each training step."

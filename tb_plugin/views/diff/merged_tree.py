@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tb_plugin.analysis.base import Part
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Column, Scalar, Tree
+from tb_plugin.views.diff.alignment import Node, Pair, align
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, comparison_metrics
-from tb_plugin.views.diff.tree_alignment import Node, Pair, align
 
 # Maximum number of nodes sent, largest times first.
 NODES_SENT = 20_000
@@ -69,10 +69,7 @@ def _over(value: int, count: int) -> int | float:
 
 
 def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns the times of each pair on both sides, ns.
-
-    If a node does not exist on one side, its time there is the sum over the children of the pair.
-    """
+    """Returns the times of each pair, ns. The time of a missing node is the sum over the children of the pair."""
     base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
     exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
     for i in range(len(pairs) - 1, -1, -1):  # children come after their parents

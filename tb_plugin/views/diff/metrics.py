@@ -8,8 +8,6 @@ from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
-MATCHED = "Share of device time in operators that both runs contain."
-SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
 def _of(text: str, side: str) -> str:
@@ -39,17 +37,7 @@ METRICS = SHARED.adding(
     ),
     OF_KERNELS,
     define(
-        "",
-        "code",
-        {
-            "beside_operator": (
-                "Operator",
-                "Innermost launching operator found in both runs, else the top-level operator.",
-            ),
-            "base_kernel": ("Baseline", "Kernel, copy or memset of the baseline."),
-            "exp_kernel": ("Experiment", "Kernel, copy or memset of the experiment."),
-            "leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part."),
-        },
+        "", "code", {"leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part.")}
     ),
     define(
         "",
@@ -59,19 +47,11 @@ METRICS = SHARED.adding(
             "presence": ("In", "both: baseline and experiment. new: experiment only. gone: baseline only."),
             "base_setting": ("Baseline", "Setting of the baseline."),
             "exp_setting": ("Experiment", "Setting of the experiment."),
-            "maker": ("Vendor", "Device family."),
-            "device_word": ("Device type", "Common name of the device type."),
+            "vendor": ("Vendor", "Device family."),
             "measure": ("Measure", "Key of the compared time."),
             "per": ("Per", "step: mean per step. total: sum over steps."),
             "leading_part": ("Part", "Step part that contributed most to the step's change."),
             "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
-            "overall_part": ("Part", "Compute, exposed communication, exposed copies, or free time."),
-            "family": (
-                "Family",
-                "Attention, convolution or GEMM, from the launching operators; else the kernel class.",
-            ),
-            "pass_direction": ("Pass", "forward or backward, from operators or the kernel name."),
-            "compared_memory": ("Memory", "Largest peak allocated or reserved memory of a device."),
         },
     ),
     define(
@@ -88,17 +68,6 @@ METRICS = SHARED.adding(
             "leading_row_delta_ns": ("Change", "Time change of this row, including overlapped time."),
             "delta_ranges_ns": ("Change in ranges", "Change in range time, summed over all threads."),
             "opposite_delta_ns": ("Opposite change", "Time change of the opposite part."),
-            "matrix_ns": ("On matrix units", "Kernel time on matrix units."),
-            "stated_wait_ns": ("Wait", "Reported time waiting for other ranks."),
-            "stated_transit_ns": ("Transit", "Reported data transfer time."),
-            "base_matrix_ns": ("Baseline on matrix units", _of("Kernel time on matrix units", "base")),
-            "exp_matrix_ns": ("Experiment on matrix units", _of("Kernel time on matrix units", "exp")),
-            "base_longest_ns": ("Baseline longest", _of("Longest call", "base")),
-            "exp_longest_ns": ("Experiment longest", _of("Longest call", "exp")),
-            "base_wait_ns": ("Baseline wait", _of("Reported time waiting for other ranks", "base")),
-            "exp_wait_ns": ("Experiment wait", _of("Reported time waiting for other ranks", "exp")),
-            "base_transit_ns": ("Baseline transit", _of("Reported data transfer time", "base")),
-            "exp_transit_ns": ("Experiment transit", _of("Reported data transfer time", "exp")),
         },
     ),
     define(
@@ -108,11 +77,6 @@ METRICS = SHARED.adding(
             "base_calls": ("Baseline calls", _of("Calls, including replays,", "base")),
             "exp_calls": ("Experiment calls", _of("Calls, including replays,", "exp")),
             "delta_calls": ("Change of calls", CHANGE),
-            "base_kernels": ("Baseline kernels", _of("Kernels, copies and memsets", "base")),
-            "exp_kernels": ("Experiment kernels", _of("Kernels, copies and memsets", "exp")),
-            "launched_work": ("Launched", "Kernels, copies and memsets launched, including in nested calls."),
-            "launched_itself": ("Launched directly", "Kernels, copies and memsets launched directly."),
-            "delta_kernels": ("Change of kernels", CHANGE),
         },
     ),
     define(
@@ -121,31 +85,12 @@ METRICS = SHARED.adding(
         {
             "time_ratio": ("Ratio", RATIO),
             "step_ratio": ("Ratio", "Experiment step divided by baseline step."),
-            "compared_ratio": ("Ratio", RATIO),
-            "base_share": ("Baseline share", _of("Time divided by its sum over rows", "base")),
-            "exp_share": ("Experiment share", _of("Time divided by its sum over rows", "exp")),
-            "base_matched_ratio": ("Baseline matched", MATCHED),
-            "exp_matched_ratio": ("Experiment matched", MATCHED),
-            "base_alike_ratio": ("Baseline same shapes", SAME_SHAPES),
-            "exp_alike_ratio": ("Experiment same shapes", SAME_SHAPES),
-        },
-    ),
-    define(
-        CHOSEN,
-        "bytes",
-        {
-            "base_bytes": ("Baseline", "Bytes of the baseline."),
-            "exp_bytes": ("Experiment", "Bytes of the experiment."),
-            "delta_bytes": ("Change", CHANGE),
         },
     ),
     define(
         "",
         "count",
         {
-            "beside_place": ("Position", "Position among the operator's kernels, longest first."),
-            "path_node": ("Path", "Operator path number."),
-            "parent_path": ("Outer path", "Parent path number; -1 for a single operator."),
             "tree_node": ("Node", "Node number in the call tree."),
             "parent_node": ("Parent", "Parent node number; -1 for phases."),
         },

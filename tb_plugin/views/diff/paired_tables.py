@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.range_names import ranges_by_name
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.views.diff.metrics import METRICS
 
 BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
-LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Columns with the number of kernels, copies and memsets that an operator launched.
-
-The first includes nested operators, the second does not. The page displays one of them as the third.
-"""
 PER_STEP, TOTAL = "step", "total"
 
 
 class PairedTable(msgspec.Struct, frozen=True):
-    """Key columns and measures of a table that another view computes for both sides.
-
-    If the table does not have the selected measure, the last measure of the table is used. For example, kernels
-    have only one time.
-    """
+    """Key columns and measures of a table of another view. The last measure replaces a measure that it lacks."""
 
     name: str
     title: str
@@ -38,19 +33,16 @@ class PairedTable(msgspec.Struct, frozen=True):
     own_ns: str = ""
     total_ns: str = ""
     """Columns of self time and total time, if their names differ from the measure."""
-    kernels: str = ""
-    """Table with the number of kernels of each row; empty if there is none."""
+    source: str = ""
+    """Name of the other view's table, if it differs from ``name``."""
+
+    def frame(self, side: Part) -> Frame | None:
+        return side.frames.get(self.source or self.name)
 
 
 TABLES = (
-    PairedTable("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
-    PairedTable(
-        "operators_by_shape",
-        "Operators by input shapes",
-        ("name", "input_shape"),
-        MEASURES,
-        kernels="operator_kernels_by_shape",
-    ),
+    PairedTable("operators", "Operators", ("name",), MEASURES),
+    PairedTable("operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES),
     PairedTable("kernels", "Kernels", ("name",), ("total_ns",)),
     PairedTable(
         "modules",
@@ -65,6 +57,8 @@ BY_TYPE = (
     PairedTable("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
     PairedTable("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
+# For devices of different vendors, whose kernels have different names.
+BY_CLASS = PairedTable("kernels_by_class", "Kernels by class", ("class",), ("total_ns",), source="kernels")
 # For traces that contain only ranges.
 RANGES = PairedTable(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
@@ -88,42 +82,28 @@ class Scaling(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def join(
-    base: Part,
-    table: PairedTable,
-    exp: Part,
-    measure: str,
-    scaling: Scaling,
-    *,
-    slower: bool,
-    by: str = "",
-    devices: bool = False,
+    base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = ""
 ) -> Frame:
     """Joins the tables of both sides. If ``slower``, the largest increase comes first, otherwise the largest
     decrease.
 
-    ``by`` is the measure to sort by if all measures are requested. ``devices`` adds kernel counts, and a ratio that
-    is 1 for 0 / 0.
+    ``by`` is the measure to sort by if all measures are requested.
     """
-    measures = _measures(table, (base, exp), measure)
-    values = ["calls", *measures]
-    data = both_sides(base.frames.get(table.name), exp.frames.get(table.name), table.keys, values)
-    counts = {"calls": "calls"}
-    if devices and table.kernels:
-        launched = LAUNCHED_ITSELF if measure == "device_self_ns" else LAUNCHED
-        data = _with_kernels(data, base, table, exp, launched)
-        counts |= {launched: KERNELS}
+    frames = [frame for side in (base, exp) if (frame := table.frame(side))]
+    measures = _measures(table, frames, measure)
+    data = _both_sides(table.frame(base), table.frame(exp), table.keys, ["calls", *measures])
     shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
-    for value in (*counts, *measures):
-        name = counts.get(value) or (value if measure == ALL_MEASURES else "ns")
-        shown |= comparison_columns(data, value, scaling, name)
-    first = _measures(table, (base, exp), by)[0] if by and measure == ALL_MEASURES else measures[0]
-    first = first if measure == ALL_MEASURES else "ns"
-    if measure != ALL_MEASURES:
-        both = shown["base_ns"], shown["exp_ns"]
-        shown |= {"compared_ratio": compared_ratio(*both)} if devices else {"time_ratio": ratio(*both)}
+    for value in ("calls", *measures):
+        name = value if measure == ALL_MEASURES or value == "calls" else "ns"
+        shown |= _comparison_columns(data, value, scaling, name)
+    first = "ns"
+    if measure == ALL_MEASURES:
+        first = _measures(table, frames, by)[0] if by else measures[0]
+    else:
+        shown["time_ratio"] = _ratio(shown["base_ns"], shown["exp_ns"])
     order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
     # The table's own view defines its key columns.
-    lent = [column for side in (base, exp) if (frame := side.frames.get(table.name)) for column in frame.columns]
+    lent = [column for frame in frames for column in frame.columns]
     of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
     return Frame(
         name=table.name,
@@ -136,11 +116,8 @@ def join(
     )
 
 
-def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
-    """Joins the sums of both sides by key.
-
-    The result has a column ``presence``, and columns with the prefixes ``base_`` and ``exp_`` for each value.
-    """
+def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
+    """Joins the sums of both sides by key: ``presence``, and columns ``base_`` and ``exp_`` for each value."""
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
     in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
@@ -151,34 +128,18 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
     return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
 
 
-def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, launched: str) -> pa.Table:
-    counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
-    joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
-    for key in (f"base_{launched}", f"exp_{launched}"):
-        joined = joined.set_column(joined.column_names.index(key), key, pc.fill_null(joined[key], 0))
-    return joined
-
-
-def comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
-    """Returns the columns ``base_``, ``exp_`` and ``delta_`` of a value, divided by the divisors in ``scaling``."""
+def _comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
-        f"base_{name}": per_step(one, scaling.base),
-        f"exp_{name}": per_step(other, scaling.exp),
+        f"base_{name}": _per_step(one, scaling.base),
+        f"exp_{name}": _per_step(other, scaling.exp),
         f"delta_{name}": _change(one, other, scaling),
     }
 
 
-def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns ``exp / base``; null where the baseline is 0."""
+def _ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = base.cast(pa.float64(), safe=False)
     return pc.divide(exp.cast(pa.float64(), safe=False), pc.if_else(pc.equal(whole, 0), None, whole))
-
-
-def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns ``exp / base``; 1 if both are 0, null if only the baseline is 0."""
-    neither = pc.and_(pc.equal(base, 0), pc.equal(exp, 0))
-    return pc.if_else(neither, 1.0, ratio(base, exp))
 
 
 def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
@@ -193,8 +154,7 @@ def comparison_metrics(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
     }
 
 
-def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[str]:
-    frames = [side.frames[table.name] for side in sides if table.name in side.frames]
+def _measures(table: PairedTable, frames: Sequence[Frame], wanted: str) -> list[str]:
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
     if wanted == ALL_MEASURES:
         return present
@@ -220,24 +180,21 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
     return pa.table({**{key: data[key] for key in keys}, **numbers})
 
 
-def per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+def _per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
     """Divides sums by a number of steps. For one step, integers do not become floats."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Returns experiment minus baseline.
-
-    If step counts are equal, sums are subtracted before the division, to be exact.
-    """
+    """Returns experiment minus baseline. With equal step counts, sums are subtracted first, to be exact."""
     if scaling.base == scaling.exp:
-        return per_step(pc.subtract(exp, base), scaling.exp)
-    return pc.subtract(per_step(exp, scaling.exp), per_step(base, scaling.base))
+        return _per_step(pc.subtract(exp, base), scaling.exp)
+    return pc.subtract(_per_step(exp, scaling.exp), _per_step(base, scaling.base))
 
 
 def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
     side, _, value = key.partition("_")
-    is_count = value in ("calls", KERNELS)
+    is_count = value == "calls"
     if measure != ALL_MEASURES:
         of = comparison_metrics(shown, scaling)
         plain = of[key] if key in of else METRICS.metric(key, window=scaling.window if is_count else "")
@@ -246,3 +203,56 @@ def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
         plain = comparison_metrics(value, scaling)[f"{side}_ns"]
         return Column(Metric(key, f"{plain.title}: {METRICS[value].title}", "ns", plain.definition, plain.window))
     return Column(METRICS.metric(key))
+
+
+def range_frames(trace: TraceTable) -> dict[str, Frame]:
+    """Returns the table of ranges by name; empty for traces with other events."""
+    if not is_range_trace(trace):
+        return {}
+    data = ranges_by_name(trace)
+    columns = METRICS.columns(*data.column_names)
+    return {RANGES.name: Frame(RANGES.name, RANGES.title, columns, data, ("name",), "name")}
+
+
+def are_range_traces(*sides: Part) -> bool:
+    """Returns whether both sides contain only ranges."""
+    return all(RANGES.name in side.frames for side in sides)
+
+
+def own_ns(part: Part) -> int:
+    """Returns the time in ranges, summed over threads. Time in nested ranges counts once."""
+    return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
+
+
+MODES = "serving_modes"
+_MODE_VALUES = ("mode_steps", "mode_mean_ns", "mode_p95_ns", "mode_tokens_per_second")
+
+
+def modes_frame(base: Part, exp: Part) -> dict[str, Frame]:
+    """Returns one row per mode of either side. Without modes, the result is empty."""
+    sides = {side: part.frames[MODES] for side, part in (("base", base), ("exp", exp)) if MODES in part.frames}
+    if not sides:
+        return {}
+    rows = {side: {row["mode"]: row for row in frame.data.to_pylist()} for side, frame in sides.items()}
+    names = sorted({name for of in rows.values() for name in of})
+    data: dict[str, list[Any]] = {"mode": names}
+    for value in _MODE_VALUES:
+        for side in ("base", "exp"):
+            data[f"{side}_{value}"] = [rows.get(side, {}).get(name, {}).get(value) for name in names]
+    pairs = list(zip(data["base_mode_mean_ns"], data["exp_mode_mean_ns"], strict=True))
+    data["delta_mode_mean_ns"] = [None if None in pair else pair[1] - pair[0] for pair in pairs]
+    data["mode_time_ratio"] = [pair[1] / pair[0] if None not in pair and pair[0] else None for pair in pairs]
+    types = {
+        key: pa.string() if key == "mode" else pa.int64() if key.endswith("_steps") else pa.float64() for key in data
+    }
+    lent = next(column for frame in sides.values() for column in frame.columns if column.metric.key == "mode")
+    return {
+        MODES: Frame(
+            name=MODES,
+            title="Modes",
+            columns=[Column(lent.metric), *METRICS.columns(*(key for key in data if key != "mode"))],
+            data=pa.table({key: pa.array(values, types[key]) for key, values in data.items()}),
+            row_key=("mode",),
+            name_column="mode",
+        )
+    }

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
+from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
@@ -20,35 +22,29 @@ from tb_plugin.analysis.reported_steps import missing_computation, reported_step
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.trace.schema import MISSING, KernelClass
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import (
-    Breakdown,
-    CoverageInfo,
-    Figures,
-    Metric,
-    Notice,
-    Payload,
-    Slice,
-    Table,
-    Tree,
-    View,
-)
-from tb_plugin.views.diff import VIEW, unlike_devices
+from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Notice, Payload, Slice, Table, Tree, View
+from tb_plugin.views.diff import VIEW
 from tb_plugin.views.diff.call_tree import call_tree
-from tb_plugin.views.diff.device_frames import device_frames
-from tb_plugin.views.diff.findings import findings, leading_notice, settings
-from tb_plugin.views.diff.merged_tree import both_trees
-from tb_plugin.views.diff.metrics import METRICS
-from tb_plugin.views.diff.missing_kernels import (
+from tb_plugin.views.diff.findings import (
     RECORDED_COMPUTE,
     REPORTED_COMPUTE,
     REPORTED_STEP,
-    missing_kernels,
-    reported_headline,
+    VENDORS,
+    findings,
+    have_other_vendors,
+    kernels_missing,
+    leading_notice,
+    range_notices,
+    settings,
 )
+from tb_plugin.views.diff.merged_tree import both_trees
+from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
+    BOTH,
+    BY_CLASS,
     BY_TYPE,
     MEASURES,
     PER_STEP,
@@ -56,20 +52,24 @@ from tb_plugin.views.diff.paired_tables import (
     TABLES,
     TOTAL,
     Scaling,
+    are_range_traces,
     join,
+    modes_frame,
+    own_ns,
+    range_frames,
 )
-from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames, recording_lengths
-from tb_plugin.views.diff.serving_modes import modes_frame
 from tb_plugin.views.diff.waterfall import (
     IDLE,
     ON_DEVICE,
     StepTime,
+    headline,
     idle_time,
     leading_part,
-    part_differences,
     step_time,
+    waterfall,
 )
 
+# Maps each part of the step to the table and time column that explain its change.
 NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "kernel_ns": ("kernels", "total_ns"),
@@ -78,7 +78,6 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "cpu_ns": ("operators", "host_self_ns"),
     }
 )
-"""Maps each part of the step to the table and time column that explain its change."""
 
 
 class _Sides(msgspec.Struct, frozen=True):
@@ -93,20 +92,16 @@ class _Sides(msgspec.Struct, frozen=True):
     leading: str
 
     @property
-    def compares_devices(self) -> bool:
-        """Returns whether the vendors of the two sides differ, or a device is not a GPU."""
-        return unlike_devices.compares_devices(self.base, self.exp)
-
-    @property
     def are_range_traces(self) -> bool:
         return are_range_traces(self.base, self.exp)
 
     @property
-    def slower(self) -> bool:
-        """Returns whether the step of the experiment is longer than the step of the baseline.
+    def have_other_vendors(self) -> bool:
+        return have_other_vendors(self.base, self.exp)
 
-        Returns True if a step time is unknown. For traces with only ranges, total times are compared.
-        """
+    @property
+    def slower(self) -> bool:
+        """Returns whether the experiment takes longer; True if a step time is unknown."""
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
@@ -126,61 +121,52 @@ class Diff(DeclaredView, entry=VIEW):
         ]
         return Part(
             coverage=selection.coverage,
-            facts={"diff.has_device": int((trace.device != MISSING).any()), **_kernels_stated(trace, params)},
-            frames={
-                "call_tree": call_tree(trace, selection),
-                **range_frames(trace),
-                **device_frames(trace, selection, params),
+            facts={"diff.has_device": int((trace.device != MISSING).any()), **_reported_times(trace, params)},
+            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
+            payloads={
+                "devices": Figures("devices", "Devices", "", names),
+                **_vendors(trace),
+                **_idle(trace, params),
             },
-            payloads={"devices": Figures("devices", "Devices", "", names), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one table. A single part is compared with itself.
-
-        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown table.
-        """
+        """Returns the page or a table. Raises BadRequest for an invalid parameter, NotFoundError for an unknown table."""
         sides = _sides(parts[0], parts[-1], params)
         # A single table needs no others. For an unknown name all are computed, so that the error can list them.
-        tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
+        tables = (
+            *TABLES,
+            *((BY_CLASS,) if sides.have_other_vendors else ()),
+            *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)),
+        )
         wanted = [table for table in tables if table.name == params.table] or tables
-        devices = sides.compares_devices
-        frames = _device_tables(sides) if devices else {}
-        frames |= {
+        frames = {
             table.name: join(
-                sides.base,
-                table,
-                sides.exp,
-                sides.measure,
-                sides.scaling,
-                slower=sides.slower,
-                by=sides.leading,
-                devices=devices,
+                sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
             )
             for table in wanted
         }
         frames |= modes_frame(sides.base, sides.exp)
         frames["settings"] = settings(sides.base, sides.exp)
         payloads = _payloads(sides) if params.table is None else {}
-        whole = Part(
-            coverage=_coverage(sides),
-            frames=frames,
-            payloads=payloads,
-            layout=(*payloads, *frames),
-        )
+        whole = Part(_coverage(sides), frames=frames, payloads=payloads, layout=(*payloads, *frames))
         return answer_view(self, whole, params)
 
 
-def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Returns the reported mean step time.
-
-    If kernels are missing, also returns the recorded and the reported compute time.
-    """
+def _reported_times(trace: TraceTable, params: Params) -> dict[str, float]:
+    """Returns the reported step time. If kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
+
+
+def _vendors(trace: TraceTable) -> dict[str, Payload]:
+    ran = np.unique(trace.device[of_kind(trace.kind, *DEVICE_WORK)])
+    known = {trace.devices[number].vendor for number in ran.tolist() if number != MISSING} - {""}
+    figures = [METRICS.figure("vendor", each) for each in sorted(known)]
+    return {VENDORS: Figures(VENDORS, "Vendors", "", figures)} if known else {}
 
 
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
@@ -216,18 +202,12 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
     If a side has no device, host self time is used. If vendors differ, total device time is used, because nested
     calls differ between vendors.
     """
-    if unlike_devices.have_other_makers(base, exp):
+    if have_other_vendors(base, exp):
         return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
     if base_step is not None and exp_step is not None:
         on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
     return "device_self_ns" if on_device else "host_self_ns"
-
-
-def _device_tables(sides: _Sides) -> dict[str, Frame]:
-    one, other = sides.base_step, sides.exp_step
-    overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.step_parts(one, other)}
-    return overall | unlike_devices.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
 
 
 def _steps(part: Part) -> int:
@@ -253,17 +233,7 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 
 
 def _payloads(sides: _Sides) -> dict[str, Payload]:
-    base, exp = sides.base_step, sides.exp_step
-    payloads: dict[str, Payload] = {}
-    if sides.are_range_traces:
-        payloads["headline"] = recording_lengths(sides.base, sides.exp)
-    elif base is not None and exp is not None:
-        payloads["headline"] = _headline(sides, base, exp)
-        payloads["waterfall"] = _waterfall(sides, base, exp)
-        if (idle := _idle_waterfall(sides)) is not None:
-            payloads["idle_waterfall"] = idle
-    elif (stated := reported_headline(sides.base, sides.exp)) is not None:
-        payloads["headline"] = stated
+    payloads = _times(sides)
     payloads["compared"] = Figures(
         "compared",
         "Compared",
@@ -271,126 +241,85 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    device_texts = unlike_devices.device_notices(sides.base, sides.exp) if sides.compares_devices else []
-    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *device_texts])
+    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
     payloads["call_tree"] = tree
     return payloads
 
 
+def _times(sides: _Sides) -> dict[str, Payload]:
+    base, exp, window = sides.base_step, sides.exp_step, sides.scaling.window
+    if sides.are_range_traces:
+        one, other = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
+        return {"headline": headline(one, other, titles=("Baseline recording", "Experiment recording"))}
+    if base is None or exp is None:
+        reported = [part.facts.get(REPORTED_STEP) for part in (sides.base, sides.exp)]
+        if not reported[0] or reported[1] is None or not kernels_missing(sides.base, sides.exp):
+            return {}
+        titles = ("Baseline, reported", "Experiment, reported")
+        return {"headline": headline(reported[0], reported[1], "as reported by the profiler", titles)}
+    summed = _summed(sides)
+    titles = ("Baseline, all steps", "Experiment, all steps") if summed else ("", "")
+    title = "From baseline to experiment" if summed else "From the baseline's step to the experiment's"
+    payloads: dict[str, Payload] = {
+        "headline": headline(base.total_ns, exp.total_ns, window, titles, (_note(sides.base), _note(sides.exp))),
+        "waterfall": waterfall("waterfall", title, window, base, exp),
+    }
+    idle, other_idle = idle_time(sides.base, sides.scaling.base), idle_time(sides.exp, sides.scaling.exp)
+    if idle is not None and other_idle is not None and (idle.total_ns or other_idle.total_ns):
+        title = "Idle time of the device by cause"
+        payloads["idle_waterfall"] = waterfall("idle_waterfall", title, window, idle, other_idle)
+    return payloads
+
+
+def _note(part: Part) -> str:
+    return count_with_noun(_steps(part), "step") if part.steps else "whole recording, no steps"
+
+
 def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
     if sides.are_range_traces:
-        return changed_most(sides.base, sides.exp)
-    if missing := missing_kernels(sides.base, sides.exp):
+        return range_notices(sides.base, sides.exp)
+    if missing := kernels_missing(sides.base, sides.exp):
         return missing
     if sides.base_step is None or sides.exp_step is None:
         return []
-    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), _changed_most(sides, tree))]
+    row = _changed_most(sides, leading_part(sides.base_step, sides.exp_step), tree)
+    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), row)]
 
 
-def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
-    """Returns the table row with the largest change within the main part of the step: name and change.
-
-    Returns None if no table explains the main part.
-    """
-    if sides.base_step is None or sides.exp_step is None:
-        return None
-    part = leading_part(sides.base_step, sides.exp_step)
+def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:
+    """Returns name and change of the row that changed most in ``part``; None if no table explains the part."""
     if part == "dataloader_ns":
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
         sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
-    elif (of_devices := _leading_rows(sides, part)) is not None:
-        sizes = of_devices
     elif part in NAME_COLUMNS:
         name, measure = NAME_COLUMNS[part]
         table = next(each for each in TABLES if each.name == name)
+        if part == "kernel_ns" and sides.have_other_vendors:
+            table = BY_CLASS
+        key = table.keys[0]
         data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
         if name == "kernels":  # one table contains the rows of both parts
-            talks = pc.is_in(data["name"], _communicating(sides))
+            talks = pc.is_in(data[key], _communicating(sides, key))
             data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
-        sizes = [(float(row["delta_ns"]), row["name"]) for row in data.slice(0, 1).to_pylist()]
+        if part == "communication_ns" and pc.any(pc.not_equal(data["presence"], BOTH)).as_py():
+            data = _by_collective(data)
+        sizes = [(float(row["delta_ns"]), row[key]) for row in data.select([key, "delta_ns"]).to_pylist()]
     else:
         return None
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
 
 
-def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Returns change and name of the row with the largest change, for parts whose kernel names differ between
-    vendors.
-
-    Returns None for all other parts.
-    """
-    if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
-        name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]
-    elif part == "communication_ns" and sides.compares_devices:
-        name, keys = unlike_devices.COMMUNICATION, ["collective"]
-    else:
-        return None
-    frame = _device_tables(sides).get(name)
-    rows = frame.data.slice(0, 1).to_pylist() if frame else []
-    return [(float(row["delta_ns"]), " ".join(filter(None, (row[key] for key in keys)))) for row in rows]
+def _by_collective(data: pa.Table) -> pa.Table:
+    """Returns the changes by collective, because some libraries number their kernels."""
+    names = [collective_name(name) or name for name in data["name"].to_pylist()]
+    sums = pa.table({"name": names, "delta_ns": data["delta_ns"]}).group_by("name").aggregate([("delta_ns", "sum")])
+    return sums.rename_columns(["name", "delta_ns"])
 
 
-def _communicating(sides: _Sides) -> pa.Array:
+def _communicating(sides: _Sides, key: str) -> pa.Array:
     frames = [side.frames["kernels"].data for side in (sides.base, sides.exp) if "kernels" in side.frames]
     word = word_of(KernelClass.COMMUNICATION)
-    found = [frame["name"].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
+    found = [frame[key].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
     return pa.array(sorted({name for names in found for name in names}), pa.string())
-
-
-def _headline(sides: _Sides, base: StepTime, exp: StepTime) -> Figures:
-    change, summed = exp.total_ns - base.total_ns, _summed(sides)
-    figures = [
-        METRICS.figure("base_step_ns", base.total_ns, "Baseline, all steps" if summed else "", note=_note(sides.base)),
-        METRICS.figure("exp_step_ns", exp.total_ns, "Experiment, all steps" if summed else "", note=_note(sides.exp)),
-        METRICS.figure("delta_step_ns", change),
-        METRICS.figure("step_ratio", exp.total_ns / base.total_ns if base.total_ns else None),
-    ]
-    return Figures("headline", "Headline", sides.scaling.window, figures, "headline")
-
-
-def _note(part: Part) -> str:
-    if not part.steps:
-        return "whole recording, no steps"
-    return count_with_noun(_steps(part), "step")
-
-
-def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
-    title = "From the baseline's step to the experiment's" if _summed(sides) is None else "From baseline to experiment"
-    return _changes("waterfall", title, f"{sides.scaling.window}; the parts sum exactly", sides, base, exp)
-
-
-def _idle_waterfall(sides: _Sides) -> Breakdown | None:
-    """Returns the change of idle time by cause, or None if idle causes are unknown."""
-    base, exp = (idle_time(part, count) for part, count in _counted(sides))
-    if base is None or exp is None or not (base.total_ns or exp.total_ns):
-        return None
-    subtitle = f"{sides.scaling.window}; the parts sum exactly"
-    return _changes("idle_waterfall", "Idle time of the device by cause", subtitle, sides, base, exp)
-
-
-def _counted(sides: _Sides) -> tuple[tuple[Part, int], tuple[Part, int]]:
-    return (sides.base, sides.scaling.base), (sides.exp, sides.scaling.exp)
-
-
-def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
-    slices = [
-        Slice(
-            Metric(m.key, m.title, m.unit, f"Experiment minus baseline. {m.definition}", sides.scaling.window),
-            m.key.removesuffix("_ns"),
-            value,
-        )
-        for m, value in zip(exp.metrics, part_differences(base, exp).values(), strict=True)
-        if base.parts[m.key] or exp.parts[m.key]
-    ]
-    return Breakdown(
-        name=name,
-        title=title,
-        subtitle=subtitle,
-        unit="ns",
-        total=exp.total_ns - base.total_ns,
-        parts=slices,
-        style="waterfall",
-        start=base.total_ns,
-    )

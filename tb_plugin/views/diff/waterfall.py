@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.payloads import Breakdown, Metric
+from tb_plugin.payloads import Breakdown, Figures, Metric, Slice
 from tb_plugin.views.diff.metrics import METRICS
 
 # Parts of a step with device work.
@@ -73,10 +73,47 @@ def part_differences(base: StepTime, exp: StepTime) -> dict[str, int]:
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """Returns the part of the step with the largest change in the direction of the total change.
-
-    Swapping baseline and experiment gives the same part.
-    """
+    """Returns the part with the largest change in the direction of the total change, also if the sides are swapped."""
     parts = part_differences(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))
+
+
+def headline(
+    base_ns: float,
+    exp_ns: float,
+    subtitle: str = "",
+    titles: tuple[str, str] = ("", ""),
+    notes: tuple[str, str] = ("", ""),
+) -> Figures:
+    """Returns the times of both sides, their difference and their ratio."""
+    figures = [
+        METRICS.figure("base_step_ns", base_ns, titles[0], note=notes[0]),
+        METRICS.figure("exp_step_ns", exp_ns, titles[1], note=notes[1]),
+        METRICS.figure("delta_step_ns", exp_ns - base_ns),
+        METRICS.figure("step_ratio", exp_ns / base_ns if base_ns else None),
+    ]
+    return Figures("headline", "Headline", subtitle, figures, "headline")
+
+
+def waterfall(name: str, title: str, window: str, base: StepTime, exp: StepTime) -> Breakdown:
+    """Returns the changes of all parts that have time on a side."""
+    changes = part_differences(base, exp)
+    return Breakdown(
+        name=name,
+        title=title,
+        subtitle=f"{window}; the parts sum exactly",
+        unit="ns",
+        total=exp.total_ns - base.total_ns,
+        parts=[
+            Slice(
+                Metric(m.key, m.title, m.unit, f"Experiment minus baseline. {m.definition}", window),
+                m.key.removesuffix("_ns"),
+                changes[m.key],
+            )
+            for m in exp.metrics
+            if base.parts[m.key] or exp.parts[m.key]
+        ],
+        style="waterfall",
+        start=base.total_ns,
+    )

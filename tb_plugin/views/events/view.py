@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
@@ -20,10 +20,11 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
+from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort
 from tb_plugin.views.events import VIEW
 from tb_plugin.views.events.captured_origin import ORIGIN, Origin
 
@@ -36,21 +37,12 @@ METRICS = SHARED.adding(
             "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
         },
     ),
-    define(
-        CHOSEN,
-        "ns",
-        {
-            "launch_delay_ns": (
-                "Launch to start",
-                "Time from launch call start to device start.",
-            ),
-        },
-    ),
+    define(CHOSEN, "ns", {"launch_delay_ns": ("Launch to start", "Time from launch call start to device start.")}),
 )
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
+_Unit = Literal["text", "code", "ns", "count", "bytes", "number"]
+_Section = DeviceArgs | OperatorArgs | PythonArgs | CollectiveArgs
 BINS = 40
 # Longest first; the distribution covers all.
 INSTANCES = 10_000
@@ -72,9 +64,6 @@ class Events(DeclaredView, entry=VIEW):
         payloads = {"summary": _summary(trace, rows), "distribution": _distribution(trace.dur_ns[rows])}
         layout = (*payloads, "instances")
         return Part(selection.coverage, {}, {"instances": frame}, payloads, layout, searched=True)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _instances(trace: TraceTable, rows: Int64) -> Frame:
@@ -109,10 +98,7 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """Returns a histogram of durations.
-
-    Bins are logarithmic if the longest duration is more than 20 times the shortest, otherwise linear.
-    """
+    """Returns a histogram of durations. Bins are logarithmic if the longest is more than 20 times the shortest."""
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
@@ -137,9 +123,7 @@ def _edges(dur: Int64) -> npt.NDArray[np.float64]:
     return np.asarray(edges, np.float64)
 
 
-def _fact(
-    key: str, title: str, unit: Literal["text", "code", "ns", "count", "bytes", "number"], value: Scalar
-) -> Figure:
+def _fact(key: str, title: str, unit: _Unit, value: Scalar) -> Figure:
     return Figure(Metric(key, title, unit, "Recorded for this event."), value)
 
 
@@ -153,7 +137,7 @@ def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
     around = list(_around(trace, row))
-    facts_around = filter(None, (_collective_facts(trace, one) for one in around))
+    facts_around = filter(None, (_arguments(trace, trace.collectives, one, _COLLECTIVE_ARGS) for one in around))
     if collective := next(facts_around, None) or _collective_word(trace, row):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
     if modules := origin.modules() or _modules(trace, around):
@@ -219,9 +203,10 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
         figures.append(_fact("correlation", "Correlation", "text", str(int(trace.correlation[row]))))
     if trace.external_id[row] > 0:
         figures.append(_fact("external_id", "External id", "text", str(int(trace.external_id[row]))))
-    figures += (
-        _class_facts(trace, row) + _launch_facts(trace, row) + _operator_facts(trace, row) + _python_facts(trace, row)
-    )
+    figures += _class_facts(trace, row)
+    figures += _arguments(trace, trace.device_args, row, _DEVICE_ARGS)
+    figures += _arguments(trace, trace.operators, row, _OPERATOR_ARGS)
+    figures += _arguments(trace, trace.python, row, _PYTHON_ARGS)
     figures += _other_facts(trace, row)
     return Figures(name, title, kind, figures)
 
@@ -236,55 +221,65 @@ def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
     return [*([METRICS.figure("readable", readable)] if readable else []), *figures]
 
 
-def _place(section_row: npt.NDArray[np.int32], row: int) -> int:
+def _place(section_row: Int32, row: int) -> int:
     place = int(np.searchsorted(section_row, row))
     return place if place < len(section_row) and section_row[place] == row else MISSING
 
 
-def _launch_facts(trace: TraceTable, row: int) -> list[Figure]:
-    args = trace.device_args
-    at = _place(args.row, row)
-    if at == MISSING:
-        return []
-    texts = {"stream": args.stream[at], "grid": args.grid[at], "block": args.block[at]}
-    numbers = {"registers": args.registers[at], "shared_memory": args.shared_memory[at], "bytes": args.bytes[at]}
-    reals = {"blocks_per_sm": args.blocks_per_sm[at], "occupancy": args.occupancy[at]}
-    figures = [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
-    figures += [METRICS.figure(key, int(value)) for key, value in numbers.items() if value != MISSING]
-    return figures + [METRICS.figure(key, float(value)) for key, value in reals.items() if not np.isnan(value)]
+class _Argument(NamedTuple):
+    """A column of a section of the trace table. Without a title, it is a shared metric."""
+
+    column: str
+    title: str = ""
+    unit: _Unit = "text"
+    key: str = ""
 
 
-def _operator_facts(trace: TraceTable, row: int) -> list[Figure]:
-    args = trace.operators
-    at = _place(args.row, row)
-    if at == MISSING:
-        return []
-    named = {
-        "shapes": "Input shapes",
-        "types": "Input types",
-        "strides": "Input strides",
-        "concrete": "Concrete inputs",
-    }
-    ids = {key: int(getattr(args, key)[at]) for key in named}
-    figures = [_fact(key, named[key], "code", trace.strings[i]) for key, i in ids.items() if i != MISSING]
-    numbers = {
-        "autograd_sequence": ("Sequence number", args.sequence[at]),
-        "forward_thread": ("Forward thread", args.forward_thread[at]),
-    }
-    return figures + _numbers(numbers)
+_DEVICE_ARGS = tuple(
+    _Argument(key)
+    for key in ("stream", "grid", "block", "registers", "shared_memory", "bytes", "blocks_per_sm", "occupancy")
+)
+_OPERATOR_ARGS = (
+    _Argument("shapes", "Input shapes", "code"),
+    _Argument("types", "Input types", "code"),
+    _Argument("strides", "Input strides", "code"),
+    _Argument("concrete", "Concrete inputs", "code"),
+    _Argument("sequence", "Sequence number", key="autograd_sequence"),
+    _Argument("forward_thread", "Forward thread"),
+)
+_PYTHON_ARGS = (
+    _Argument("python_id", "Python id"),
+    _Argument("parent_id", "Python parent id", key="python_parent_id"),
+    _Argument("module_id", "Python module id", key="python_module_id"),
+)
+_COLLECTIVE_ARGS = (
+    _Argument("name", "Collective", "code", "collective_name"),
+    _Argument("dtype"),
+    _Argument("group_name", key="group"),
+    _Argument("group_description"),
+    _Argument("group_ranks"),
+    _Argument("in_elements", "Elements in", "count"),
+    _Argument("out_elements", "Elements out", "count"),
+    *(_Argument(key) for key in ("group_size", "sequence", "source_rank", "destination_rank")),
+)
+# Columns that contain string ids.
+_TEXTS = {"stream", "grid", "block", "dtype", "name", "group_name", "group_description", "group_ranks"}
 
 
-def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
-    args = trace.python
-    at = _place(args.row, row)
-    if at == MISSING:
-        return []
-    numbers = {
-        "python_id": ("Python id", args.python_id[at]),
-        "python_parent_id": ("Python parent id", args.parent_id[at]),
-        "python_module_id": ("Python module id", args.module_id[at]),
-    }
-    return _numbers(numbers)
+def _arguments(trace: TraceTable, section: _Section, row: int, arguments: tuple[_Argument, ...]) -> list[Figure]:
+    """Returns the values that a section of the trace table has of a row."""
+    at, figures = _place(section.row, row), []
+    for each in arguments if at != MISSING else ():
+        number, key = getattr(section, each.column)[at], each.key or each.column
+        if np.isnan(number) if number.dtype.kind == "f" else number == MISSING:
+            continue
+        is_text = each.column in _TEXTS or each.unit == "code"
+        value = trace.strings[int(number)] if is_text else number.item()
+        if each.title:
+            figures.append(_fact(key, each.title, each.unit, str(value) if each.unit == "text" else value))
+        else:
+            figures.append(METRICS.figure(key, value))
+    return figures
 
 
 def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
@@ -308,39 +303,10 @@ def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
     return figures
 
 
-def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
-    return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
-
-
 def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
     is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
     known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
     return [_fact("collective_name", "Collective", "code", known)] if known else []
-
-
-def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
-    args = trace.collectives
-    at = _place(args.row, row)
-    if at == MISSING:
-        return []
-    figures = []
-    if args.name[at] != MISSING:
-        figures.append(_fact("collective_name", "Collective", "code", trace.strings[int(args.name[at])]))
-    texts = {
-        "dtype": args.dtype[at],
-        "group": args.group_name[at],
-        "group_description": args.group_description[at],
-        "group_ranks": args.group_ranks[at],
-    }
-    figures += [METRICS.figure(key, trace.strings[int(i)]) for key, i in texts.items() if i != MISSING]
-    sizes = {
-        "in_elements": ("Elements in", args.in_elements[at]),
-        "out_elements": ("Elements out", args.out_elements[at]),
-    }
-    figures += [_fact(key, title, "count", int(n)) for key, (title, n) in sizes.items() if n != MISSING]
-    counts = ("group_size", "sequence", "source_rank", "destination_rank")
-    values = {key: int(getattr(args, key)[at]) for key in counts}
-    return figures + [METRICS.figure(key, value) for key, value in values.items() if value != MISSING]
 
 
 def _around(trace: TraceTable, row: int) -> Iterator[int]:

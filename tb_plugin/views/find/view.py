@@ -19,7 +19,7 @@ from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import ratio, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, ratio, sum_by
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable
@@ -46,9 +46,6 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
@@ -135,10 +132,7 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Returns a mask of the numbers that equal the search text.
-
-    Numbers that only contain the text do not match, because too many numbers would.
-    """
+    """Returns a mask of the numbers that equal the search text. Numbers that only contain the text are too many."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, bounds_of, int_param
 from tb_plugin.analysis.filters import event_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Flows, Table, View
+from tb_plugin.payloads import Flows
 from tb_plugin.views.flows import VIEW
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
 LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))
@@ -43,10 +38,7 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the arrows of the parameter ``event``, or without ``event`` the arrows in ``[start_ns, end_ns)``.
-
-        Raises BadRequest for an unknown event or kind, or for an invalid range or number.
-        """
+        """Returns the arrows of ``event`` or of the time range. Raises BadRequest for an invalid parameter."""
         coverage = select_rows(trace, params.steps).coverage
         arrows, wanted, text = arrows_of(trace), _kinds(params), params.get("event")
         if text:
@@ -60,9 +52,6 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
             shown = found if len(found) <= _most(params) else found[:0]
             flows = _payload(trace, arrows, shown, len(found), [])
         return Part(coverage, payloads={"flows": flows}, layout=("flows",))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _kinds(params: Params) -> Bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,14 +13,11 @@ from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.groupby import Groups, Int32, Int64, group, ratio, shares
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Link, Metric, Slice, Sort, Unit
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 METRICS = SHARED.adding(
     define(
@@ -58,10 +54,7 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables of kernel properties that the profiler reports.
-
-    Without reported properties, the result is empty.
-    """
+    """Returns the tables of kernel properties that the profiler reports; empty without reported properties."""
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -81,10 +74,7 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def core_times(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by kind of device core, or None if the profiler does not report the kind.
-
-    If ``linked``, each slice of the chart links to the table by type and core.
-    """
+    """Returns kernel time by kind of core, None if not reported. If ``linked``, slices link to the table by type."""
     core = first_reported_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():
         return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
@@ -20,10 +20,10 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Groups, group, ratio
+from tb_plugin.lib.groupby import Float64, Groups, Int64, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
+from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort
 from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, core_times, frames_of, statistics
 
@@ -47,23 +47,11 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        CHOSEN,
-        "bool",
-        {
-            "uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name."),
-        },
+        CHOSEN, "bool", {"uses_matrix_unit": ("Matrix units", "Use of matrix units, according to the kernel's name.")}
     ),
-    define(
-        CHOSEN,
-        "bytes_per_second",
-        {
-            "bandwidth": ("Bandwidth", "Bytes divided by duration."),
-        },
-    ),
+    define(CHOSEN, "bytes_per_second", {"bandwidth": ("Bandwidth", "Bytes divided by duration.")}),
 )
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
@@ -100,15 +88,9 @@ class Kernels(DeclaredView, entry=VIEW):
         facts |= {f"kernels.{word_of(each)}_ns": ns for each, ns in times.items()}
         return Part(selection.coverage, facts, frames, payloads, (*payloads, "kernels"))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """Returns the selected kernels.
-
-    ``communication=0`` excludes collectives. Raises BadRequest for an invalid value.
-    """
+    """Returns the selected kernels; ``communication=0`` excludes collectives. Raises BadRequest for an invalid value."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -123,93 +105,56 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Returns the mean of each group, weighted by duration.
-
-    A missing value counts as 0. If all values are missing, all means are null.
-    """
+    """Returns means weighted by duration. A missing value counts as 0; without any value, all means are null."""
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
     weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
     return pa.array(ratio(weighted, groups.sum(dur)))
 
 
-def _efficiency(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
-    dur = trace.dur_ns[kernels]
-    blocks = np.asarray(_section(trace, "blocks_per_sm", np.nan)[kernels], np.float64)
-    occupancy = np.asarray(_section(trace, "occupancy", np.nan)[kernels], np.float64)
+def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.Array]:
+    dur, names = trace.dur_ns[kernels], trace.name[kernels][groups.first]
+    blocks, occupancy = (
+        np.asarray(_section(trace, key, np.nan)[kernels], np.float64) for key in ("blocks_per_sm", "occupancy")
+    )
+    classes = classify_kernels(trace)
     return {
+        "name": trace.strings.take(names),
+        **statistics(groups, dur),
         "mean_blocks_per_sm": _weighted(groups, blocks, dur),
         "mean_occupancy": _weighted(groups, occupancy, dur),
+        "uses_matrix_unit": matrix_uses(groups, trace.uses_matrix_unit[kernels]),
+        "class": pa.array([word_of(each) for each in classes.of(names).tolist()], pa.string()),
+        "class_by": pa.array(classes.reasons(trace, names), pa.large_string()),
+        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
     }
 
 
+_EFFICIENCY = ("mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
+
+
 def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    groups = group(trace.name[kernels])
-    data = {"name": trace.strings.take(trace.name[kernels][groups.first])}
-    data |= statistics(groups, trace.dur_ns[kernels])
-    data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    data |= _class_columns(trace, trace.name[kernels][groups.first])
-    keys = [
-        "name",
-        "class",
-        *STATISTICS,
-        "mean_blocks_per_sm",
-        "mean_occupancy",
-        "uses_matrix_unit",
-        "class_by",
-        "readable",
-    ]
+    data = _columns(trace, kernels, group(trace.name[kernels]))
+    keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_by", "readable"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
 def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    op_name = operator_names(trace, kernels)
+    operator = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
-    groups = group(trace.name[kernels], op_name, *launch.values())
+    groups = group(trace.name[kernels], operator, *launch.values())
     first = groups.first
-    data = {
-        "name": trace.strings.take(trace.name[kernels][first]),
-        "operator": pc.fill_null(trace.strings.take(op_name[first]), NO_OPERATOR),
+    data = _columns(trace, kernels, groups) | {
+        "operator": pc.fill_null(trace.strings.take(operator[first]), NO_OPERATOR),
         "grid": trace.strings.take(launch["grid"][first]),
         "block": trace.strings.take(launch["block"][first]),
         "registers": _known(launch["registers"][first]),
         "shared_memory": _known(launch["shared_memory"][first]),
+        "matrix_eligible": pa.array(groups.any(is_eligible(trace, kernels))),
     }
-    data |= statistics(groups, trace.dur_ns[kernels])
-    data |= _efficiency(trace, kernels, groups)
-    data["uses_matrix_unit"] = matrix_uses(groups, trace.uses_matrix_unit[kernels])
-    data["matrix_eligible"] = pa.array(groups.any(is_eligible(trace, kernels)))
-    data |= _class_columns(trace, trace.name[kernels][first])
-    keys = [
-        "name",
-        "class",
-        "operator",
-        *STATISTICS,
-        *LAUNCH,
-        "mean_blocks_per_sm",
-        "mean_occupancy",
-        "uses_matrix_unit",
-    ]
+    keys = ["name", "class", "operator", *STATISTICS, *LAUNCH, *_EFFICIENCY, "matrix_eligible", "class_by", "readable"]
     row_key = ("name", "operator", *LAUNCH)
-    return _frame(
-        "kernels_by_launch",
-        "Kernels by launch",
-        [*keys, "matrix_eligible", "class_by", "readable"],
-        pa.table(data),
-        row_key,
-        units,
-    )
-
-
-def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
-    named = classify_kernels(trace)
-    words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
-    return {
-        "class": words,
-        "class_by": pa.array(named.reasons(trace, names), pa.large_string()),
-        "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
-    }
+    return _frame("kernels_by_launch", "Kernels by launch", keys, pa.table(data), row_key, units)
 
 
 def _known(values: Int64) -> pa.Array:
@@ -217,10 +162,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Returns memcpys and memsets, grouped by name and recorded direction.
-
-    Events of unknown size do not count for the bandwidth.
-    """
+    """Returns copies and memsets by name and direction. Events of unknown size do not count for the bandwidth."""
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)
@@ -251,13 +193,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden = (
-        "class_by",
-        "readable",
-        "min_ns",
-        "p50_ns",
-        *(("matrix_eligible",) if name == "kernels_by_launch" else ()),
-    )
+    hidden: tuple[str, ...] = ("class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
@@ -12,15 +11,12 @@ from tb_plugin.analysis.compiled.regions import called_of, regions_of, wrapped_c
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, first_recorded, group
+from tb_plugin.lib.groupby import Groups, Int32, Int64, first_recorded, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at
 from tb_plugin.payloads import Sort
 from tb_plugin.views.modules.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backward_host_total_ns")
 

@@ -12,13 +12,7 @@ METRICS = SHARED.adding(
     REGIONS,
     BACKWARD_HOST,
     RECOMPUTATION,
-    define(
-        "",
-        "code",
-        {
-            "regions": ("Regions", "Compiled regions run directly by the module."),
-        },
-    ),
+    define("", "code", {"regions": ("Regions", "Compiled regions run directly by the module.")}),
     define(
         CHOSEN,
         "ns",
@@ -35,10 +29,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "backward_apart": ("Without module", "Backward operators without a module."),
-            "backward_apart_untied": (
-                "Unmatched",
-                "Backward operators without module or known forward operator.",
-            ),
+            "backward_apart_untied": ("Unmatched", "Backward operators without module or known forward operator."),
         },
     ),
 )

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, group, sum_by
+from tb_plugin.lib.groupby import Groups, Int64, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.modules.compiled import Compiled
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-
 
 class RegionNodes(msgspec.Struct, frozen=True, eq=False):
-    """Tree nodes of compiled regions, each below the module that ran the region.
-
-    The times of a region exclude nested modules, which have separate nodes.
-    """
+    """Tree nodes of compiled regions, each below its module. Their times exclude nested modules."""
 
     name: Int64
     parent: Int64
@@ -44,10 +37,7 @@ class RegionNodes(msgspec.Struct, frozen=True, eq=False):
 def region_nodes(
     trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
 ) -> RegionNodes:
-    """Returns the nodes of compiled regions that ran inside module calls.
-
-    ``nodes`` has the node of each module call.
-    """
+    """Returns the nodes of compiled regions inside module calls. ``nodes`` has the node of each module call."""
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.compiled.graph_breaks import number_of
 from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
 from tb_plugin.analysis.graphs.attribution import attribution_shares
@@ -19,18 +16,14 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Tree
 from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.metrics import METRICS
 from tb_plugin.views.modules.region_nodes import region_nodes
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Suffix of a call that repeats a forward call in the backward pass.
 RECOMPUTED = " (recomputed)"
@@ -82,9 +75,6 @@ class Modules(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, *(name for name in frames if name != "modules" or payloads)),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _called(trace: TraceTable, rows: Int64) -> Called:

@@ -6,14 +6,11 @@ operator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.forest import outermost_of
 from tb_plugin.analysis.graphs.attribution import REPLAYED, attribution_shares
@@ -22,11 +19,12 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Groups, group, ratio, shares
+from tb_plugin.lib.groupby import Bool, Groups, Int64, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.payloads import Figures, Payload, Sort
 from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
@@ -37,14 +35,8 @@ METRICS = SHARED.adding(
         {
             "core_self_ratio": ("AI cores, self", "Share of device self time on AI cores."),
             "core_total_ratio": ("AI cores, total", "Share of device total time on AI cores."),
-            "matrix_self_ratio": (
-                "Matrix units, self",
-                "Share of self kernel time on matrix units.",
-            ),
-            "matrix_total_ratio": (
-                "Matrix units, total",
-                "Share of total kernel time on matrix units.",
-            ),
+            "matrix_self_ratio": ("Matrix units, self", "Share of self kernel time on matrix units."),
+            "matrix_total_ratio": ("Matrix units, total", "Share of total kernel time on matrix units."),
             "runtime_ratio": ("Runtime share", "Runtime call time divided by host self plus runtime call time."),
         },
     ),
@@ -67,13 +59,9 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _SHARED_TOTALS = ("device_total_ns", "device_total_share", "host_total_ns", "host_total_share")
 _CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "core_total_ratio")
-TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -99,24 +87,20 @@ class Operators(DeclaredView, entry=VIEW):
         cores = trace.recorder.kernels.counted_word if has_device else ""
         shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.enclosed)))
         frames = {
-            "operators": _by_name(calls, shown),
-            "operators_by_shape": _by_shape(calls, shown),
+            "operators": _by(calls, shown, "operators", "Operators", ("name",)),
+            "operators_by_shape": _by(
+                calls, shown, "operators_by_shape", "Operators by input shapes", ("name", "input_shape")
+            ),
             "operators_outermost": _outermost(calls, shown),
-            "stacks": _by_stack(calls, shown),
+            "stacks": _by(calls, shown, "stacks", "Call stacks", ("name", "input_shape", "call_stack")),
         }
         payloads = _donuts(frames["operators"], frames["operators_outermost"], has_device)
         facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
-            from tb_plugin.analysis.unattributed_kernels import reason_times
-
             times = reason_times(trace, calls.no_operator)
             facts |= {f"operators.no_operator_{reason.name.lower()}_ns": ns for reason, ns in times.items()}
         if calls.no_operator_ns:
-            from tb_plugin.analysis.unattributed_kernels import kernels_without
-
             frames["no_operator"] = kernels_without(trace, calls.no_operator)
-            from tb_plugin.analysis.unattributed_kernels import reason_breakdown
-
             payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
         if told := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
             payloads["replayed"] = told
@@ -130,29 +114,27 @@ class Operators(DeclaredView, entry=VIEW):
             layout=(*payloads, "operators"),
         )
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
+def _by(calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...]) -> Frame:
+    """Returns calls grouped by ``keys``. The table by call stack only has calls with a known stack.
 
-def _by_name(calls: Calls, shown: _Shown) -> Frame:
-    groups = group(calls.name)
-    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent))
-    data["name"] = calls.texts.take(calls.name[groups.first])
+    Total times exclude calls nested in a call of the same group; by call stack, of the same name.
+    """
+    by_stack = "call_stack" in keys
+    some: Bool | slice = calls.stack != MISSING if by_stack else slice(None)
+    ids = {"name": calls.name, "input_shape": calls.shape, "call_stack": calls.stack}
+    groups = group(*(ids[key][some] for key in keys))
+    data = _sums(calls, groups, outermost_of(calls.name if by_stack else groups.of, calls.spans, calls.parent), some)
+    for key in keys:
+        first = ids[key][some][groups.first]
+        texts = pa.array(calls.stacks, pa.large_string()) if key == "call_stack" else calls.texts
+        data[key] = texts.take(pa.array(first) if key == "call_stack" else first)
+    columns = [*keys, *_columns(shown)]
+    if by_stack:
+        return _frame(name, title, columns, pa.table(data), keys, shown)
     data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
     table = _with_rest(data, calls.no_operator_ns)
-    keys = _columns("name", shown=shown)
-    return _frame("operators", "Operators", keys, table, ("name",), shown)
-
-
-def _by_shape(calls: Calls, shown: _Shown) -> Frame:
-    groups = group(calls.name, calls.shape)
-    data = _sums(calls, groups, outermost_of(groups.of, calls.spans, calls.parent))
-    data["name"] = calls.texts.take(calls.name[groups.first])
-    data["input_shape"] = calls.texts.take(calls.shape[groups.first])
-    data["has_stack"] = pa.array(groups.any(calls.stack != MISSING))
-    table = _with_rest(data, calls.no_operator_ns)
-    keys = _columns("name", "input_shape", shown=shown)
-    return _frame("operators_by_shape", "Operators by input shapes", keys, table, ("name", "input_shape"), shown)
+    return _frame(name, title, [*columns, "has_stack"], table, keys, shown)
 
 
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
@@ -182,49 +164,17 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
     return Frame("operators_outermost", "Outermost operators", columns, table.sort_by(order), ("name",), "name", sort)
 
 
-def _by_stack(calls: Calls, shown: _Shown) -> Frame:
-    """Returns calls with a known stack, grouped by name, shapes and stack.
-
-    Total times exclude calls nested in a call of the same name.
-    """
-    known = calls.stack != MISSING
-    groups = group(calls.name[known], calls.shape[known], calls.stack[known])
-    data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent), known)
-    data["name"] = calls.texts.take(calls.name[known][groups.first])
-    data["input_shape"] = calls.texts.take(calls.shape[known][groups.first])
-    texts = pa.array(calls.stacks, pa.large_string())
-    data["call_stack"] = texts.take(pa.array(calls.stack[known][groups.first]))
-    keys = ["name", "input_shape", "call_stack", *_columns(shown=shown)]
-    keys.remove("has_stack")
-    return _frame("stacks", "Call stacks", keys, pa.table(data), ("name", "input_shape", "call_stack"), shown)
-
-
-def _columns(*names: str, shown: _Shown) -> list[str]:
+def _columns(shown: _Shown) -> list[str]:
     device = ["device_self_ns", "device_self_share", "device_total_ns"] if shown.device else []
     runtime = ["runtime_self_ns", "runtime_ratio"] if shown.runtime else []
     cores = [*_CORES] if shown.cores else []
     matrix = ["matrix_eligible", "matrix_self_ratio", "matrix_total_ratio"] if shown.units else []
-    return [
-        *names,
-        "calls",
-        *(["replayed_calls"] if shown.replayed else []),
-        *device,
-        "host_self_ns",
-        "host_self_share",
-        "host_total_ns",
-        *runtime,
-        *cores,
-        *matrix,
-        "has_stack",
-    ]
+    host = ["host_self_ns", "host_self_share", "host_total_ns"]
+    return ["calls", *(["replayed_calls"] if shown.replayed else []), *device, *host, *runtime, *cores, *matrix]
 
 
-def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
-    """Returns the numeric columns.
-
-    ``chosen`` marks the calls in ``groups``, and ``counted`` marks the calls that totals include.
-    """
-    some: Bool | slice = slice(None) if chosen is None else chosen
+def _sums(calls: Calls, groups: Groups, counted: Bool, some: Bool | slice) -> dict[str, pa.Array]:
+    """Returns the numeric columns. ``some`` selects the calls in ``groups``, totals include those in ``counted``."""
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
@@ -259,10 +209,7 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Returns, for each group, the number of graph replays with device work of the group.
-
-    ``grouped`` selects the calls in ``groups``.
-    """
+    """Returns the number of graph replays of each group. ``grouped`` selects the calls in ``groups``."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.enclosed.count(of, len(groups))
@@ -272,15 +219,9 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
     table = pa.table(data)
     if not no_operator_ns:
         return table
-    rest = {"name": NO_OPERATOR, "calls": 0, "device_self_ns": no_operator_ns, "device_total_ns": no_operator_ns}
-    rest |= {
-        "outer_calls": 0,
-        "replayed_calls": 0,
-        "host_self_ns": 0,
-        "host_total_ns": 0,
-        "runtime_self_ns": 0,
-        "has_stack": False,
-    }
+    zeros = ("calls", "outer_calls", "replayed_calls", "host_self_ns", "host_total_ns", "runtime_self_ns")
+    rest = dict.fromkeys(zeros, 0) | {"name": NO_OPERATOR, "has_stack": False}
+    rest |= dict.fromkeys(("device_self_ns", "device_total_ns"), no_operator_ns)
     row = pa.table({f.name: pa.array([rest.get(f.name)], f.type) for f in table.schema})
     return pa.concat_tables([table, row])
 
@@ -328,7 +269,6 @@ def _left_out(calls: Calls) -> Figures:
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Returns charts of the self time of all operators, and of the total time of top-level operators."""
     titles = {
         "device_self_ns": "Device self time",
         "device_total_ns": "Device total time of top-level operators",

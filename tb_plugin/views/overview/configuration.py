@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime
-from tb_plugin.analysis.matrix_unit import NEUTRAL
 from tb_plugin.analysis.range_traces import is_range_trace
-from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Metric
-from tb_plugin.views.overview.metrics import METRICS
 
 VERSIONS = {
     "cuda_runtime_version": "CUDA runtime",
@@ -81,10 +77,7 @@ def _text(value: object) -> str:
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """Returns the settings that are known before any event is read.
-
-    A setting is never reported as missing, because a later section of the file may contain the setting.
-    """
+    """Returns the settings before any event is read. None counts as missing: a later section may contain it."""
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
     if on := _options(head):
@@ -134,42 +127,3 @@ def _distributed(info: object) -> list[Figure]:
         "pg_count": "Groups",
     }
     return [_setting(f"distributedInfo.{key}", title, info[key]) for key, title in titles.items() if key in info]
-
-
-def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
-    units = device.matrix_unit or NEUTRAL
-    figures = [Figure(METRICS.metric("tensor_core_ratio", f"Kernel time on {units}"), ratios.tensor_core_ratio)]
-    if ratios.matrix_unknown_ratio:
-        title = f"Kernel time that may be on {units}"
-        figures.append(Figure(METRICS.metric("matrix_unknown_ratio", title), ratios.matrix_unknown_ratio))
-    return figures
-
-
-def _title(device: DeviceInfo, text: str) -> str:
-    return text.format(device.multiprocessor) if device.multiprocessor else ""
-
-
-def device_card(
-    device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str, more: Sequence[Figure] = ()
-) -> Figures:
-    """Returns the card of a device: hardware and utilization.
-
-    ``window`` is the text for the selected steps, or "" if all steps are selected. ``more`` has values that are
-    specific to the device family.
-    """
-    figures = [
-        Figure(METRICS.metric("memory_bytes"), device.memory_bytes),
-        Figure(METRICS.metric("capability"), device.capability),
-        Figure(METRICS.metric("sm_count", _title(device, "{}s")), device.sm_count),
-    ]
-    if ratios is not None:
-        figures += [
-            Figure(METRICS.metric("utilization", "Utilization", window), ratios.utilization),
-            Figure(METRICS.metric("sm_efficiency", _title(device, "Est. {} efficiency"), window), ratios.sm_efficiency),
-            Figure(METRICS.metric("achieved_occupancy", "", window), ratios.occupancy),
-            *_matrix(device, ratios),
-        ]
-    if time is not None:
-        figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
-    known = [f for f in [*figures, *more] if f.value is not None]
-    return Figures(f"device_{device.id}", f"Device {device.id}", device.name or "", known)

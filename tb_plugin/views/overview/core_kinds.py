@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
@@ -22,19 +21,9 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Metric, Slice
 from tb_plugin.rules.low_frequency import METRICS as OF_RULE
 
-Int64 = npt.NDArray[np.int64]
-
 METRICS = OF_RULE.adding(
-    define(
-        FULL_TRACE,
-        "ns",
-        {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")},
-    ),
-    define(
-        FULL_TRACE,
-        "hertz",
-        {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")},
-    ),
+    define(FULL_TRACE, "ns", {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")}),
+    define(FULL_TRACE, "hertz", {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")}),
 )
 UNKNOWN = "Not stated"
 _REST = "Other cores"
@@ -46,10 +35,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 
 @cached_by_argument
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the kernel time (ns) of a device for each kind of core, longest first.
-
-    If the profiler does not report the kind, the result is empty. Kinds with the same display name are merged.
-    """
+    """Returns kernel time (ns) by display name of the core, longest first; empty if the profiler does not report cores."""
     facts = facts_of(trace)
     if facts is None or not has_device_facts(trace, trace.recorder.kernels.core):
         return {}

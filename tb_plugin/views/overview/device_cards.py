@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime, compute_by_class
+from tb_plugin.analysis.idle.account import idle_account, work_span
 from tb_plugin.analysis.idle.causes import Cause, idle_slices, word_of
 from tb_plugin.analysis.kernel_classes import class_slices
+from tb_plugin.analysis.matrix_unit import NEUTRAL
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Breakdown, Payload, Slice
-from tb_plugin.views.overview.configuration import device_card
+from tb_plugin.payloads import Breakdown, Figure, Figures, Payload, Slice
+from tb_plugin.views.overview.core_kinds import cores_breakdown, frequency_figures
 from tb_plugin.views.overview.metrics import METRICS
 
 DEVICE_PARTS = (
@@ -29,7 +31,7 @@ DEVICE_PARTS = (
     ("unrecorded", "unrecorded_ns"),
     ("idle", "idle_ns"),
 )
-
+Card = Breakdown | Figures
 AT_WORK = "from the first to the last device event, inside and outside steps"
 """Time window of the device cards. Steps may start earlier, so they may contain more idle time."""
 
@@ -42,54 +44,49 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices. Only devices in ``shown`` have cards with times.
+    """Returns the cards of all devices; only devices in ``shown`` have times. ``window`` names the selected steps."""
 
-    If one kind of card fails, all other cards are still returned.
-    """
+    def with_time(card: Callable[[TraceTable, int, DeviceTime], Card | None]) -> Callable[[int], Card | None]:
+        def make(device: int) -> Card | None:
+            time = shown.get(trace.devices[device].id)
+            return None if time is None else card(trace, device, time)
 
-    def of_each(title: str, name: str, card: Callable[[int, DeviceInfo], Payload | None]) -> dict[str, Payload]:
-        def make() -> dict[str, Payload]:
-            cards = {f"{name}_{device.id}": card(i, device) for i, device in enumerate(trace.devices)}
-            return {key: each for key, each in cards.items() if each is not None}
+        return make
 
-        return parts.run(title, make, dict[str, Payload]())
-
-    def partition(i: int, device: DeviceInfo) -> Payload | None:
-        return _partition(trace, device.id, shown[device.id]) if device.id in shown else None
-
-    def idle(i: int, device: DeviceInfo) -> Payload | None:
-        return _idle(trace, i, shown[device.id]) if device.id in shown and shown[device.id].idle_ns else None
-
-    def classes(i: int, device: DeviceInfo) -> Payload | None:
-        return _classes(trace, i, shown[device.id]) if device.id in shown and shown[device.id].compute_ns else None
-
-    def cores(i: int, device: DeviceInfo) -> Payload | None:
-        from tb_plugin.views.overview.core_kinds import cores_breakdown
-
-        return cores_breakdown(trace, i)
-
-    def card(i: int, device: DeviceInfo) -> Payload | None:
-        if device.id not in times and (times or not device.name):
+    def figures(device: int) -> Card | None:
+        info = trace.devices[device]
+        if info.id not in times and (times or not info.name):
             return None
-        from tb_plugin.views.overview.core_kinds import frequency_figures
+        return _card(trace, device, ratios.get(info.id), times.get(info.id), window)
 
-        return device_card(device, ratios.get(device.id), times.get(device.id), window, frequency_figures(trace, i))
-
-    return {
-        **of_each("Device time", "device_time", partition),
-        **of_each("Idle time", "device_idle", idle),
-        **of_each("Compute by kernel class", "device_classes", classes),
-        **of_each("Time by core type", "device_cores", cores),
-        **of_each("Devices", "device", card),
-    }
-
-
-def _summed_steps(trace: TraceTable) -> str:
-    count = len(trace.steps.label) if trace.steps.recorded else 0
-    return f"sum of {count_with_noun(count, 'step')} and the time outside" if count else "sum over the recording"
+    cards: dict[str, Payload] = {}
+    for title, card in (
+        ("Device time", with_time(_partition)),
+        ("Idle time", with_time(_idle)),
+        ("Compute by kernel class", with_time(_classes)),
+        ("Time by core type", lambda device: cores_breakdown(trace, device)),
+        ("Devices", figures),
+    ):
+        cards |= parts.run(title, partial(_each, trace, card), dict[str, Payload]())
+    return cards
 
 
-def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
+def _each(trace: TraceTable, card: Callable[[int], Card | None]) -> dict[str, Payload]:
+    found = (card(device) for device in range(len(trace.devices)))
+    return {each.name: each for each in found if each is not None}
+
+
+def _bar(
+    trace: TraceTable, device: int, name: str, title: str, subtitle: str, total: int, parts: list[Slice]
+) -> Breakdown:
+    steps = len(trace.steps.label) if trace.steps.recorded else 0
+    span = f"sum of {count_with_noun(steps, 'step')} and the time outside" if steps else "sum over the recording"
+    number = trace.devices[device].id
+    subtitle = subtitle.format(number, span)
+    return Breakdown(f"{name}_{number}", title, subtitle, "ns", total, parts, "bar")
+
+
+def _partition(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     values = asdict(time)
     titles = {"idle_ns": "Idle time, first to last kernel"}
     parts = [
@@ -97,51 +94,39 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
         for category, key in DEVICE_PARTS
         if key != "unrecorded_ns" or values[key]
     ]
-    return Breakdown(
-        name=f"device_time_{device}",
-        title="Device time breakdown, first to last kernel",
-        subtitle=f"device {device}, all streams; {_summed_steps(trace)}; the parts sum exactly",
-        unit="ns",
-        total=time.window_ns,
-        parts=parts,
-        style="bar",
-    )
+    subtitle = "device {}, all streams; {}; the parts sum exactly"
+    title = "Device time breakdown, first to last kernel"
+    return _bar(trace, device, "device_time", title, subtitle, time.window_ns, parts)
 
 
-def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name = trace.devices[device].id
-    causes = idle_causes(trace, device)
-    return Breakdown(
-        name=f"device_idle_{name}",
-        title="Idle time by cause, first to last kernel",
-        subtitle=f"device {name}; {_summed_steps(trace)}; the parts sum to the idle time above",
-        unit="ns",
-        total=time.idle_ns,
-        parts=idle_slices(causes, AT_WORK, "idle"),
-        style="bar",
-    )
+def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown | None:
+    if not time.idle_ns:
+        return None
+    subtitle = "device {}; {}; the parts sum to the idle time above"
+    parts = idle_slices(idle_causes(trace, device), AT_WORK, "idle")
+    title = "Idle time by cause, first to last kernel"
+    return _bar(trace, device, "device_idle", title, subtitle, time.idle_ns, parts)
+
+
+def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown | None:
+    if not time.compute_ns:
+        return None
+    subtitle = "device {}; {}; the parts sum to the compute time above"
+    parts = class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels")
+    return _bar(trace, device, "device_classes", "Compute by kernel class", subtitle, time.compute_ns, parts)
 
 
 @cached_by_argument
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
     """Returns the idle time (ns) of a device for each cause, between the first and the last work of the device."""
-    from tb_plugin.analysis.idle.account import idle_account, work_span
-
-    start, end = work_span(trace, device)
-
-    return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
-
-
-def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    return np.array([start], np.int64), np.array([end], np.int64)
+    start, end = (np.array([time], np.int64) for time in work_span(trace, device))
+    return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(start, end).items()}
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
     """Returns idle time by cause, for each device, and as the mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
-    from tb_plugin.analysis.idle.account import idle_account
-
     for i, device in enumerate(trace.devices):
         if device.id in devices:
             facts |= {f"device.{device.id}.idle.{word_of(c)}_ns": time for c, time in idle_causes(trace, i).items()}
@@ -151,14 +136,34 @@ def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) 
     return facts | {f"overview.idle.{word_of(c)}_mean_ns": time / count for c, time in of_steps.items() if count}
 
 
-def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
-    name = trace.devices[device].id
-    return Breakdown(
-        name=f"device_classes_{name}",
-        title="Compute by kernel class",
-        subtitle=f"device {name}; {_summed_steps(trace)}; the parts sum to the compute time above",
-        unit="ns",
-        total=time.compute_ns,
-        parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels"),
-        style="bar",
-    )
+def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
+    units = device.matrix_unit or NEUTRAL
+    figures = [Figure(METRICS.metric("tensor_core_ratio", f"Kernel time on {units}"), ratios.tensor_core_ratio)]
+    if ratios.matrix_unknown_ratio:
+        title = f"Kernel time that may be on {units}"
+        figures.append(Figure(METRICS.metric("matrix_unknown_ratio", title), ratios.matrix_unknown_ratio))
+    return figures
+
+
+def _title(device: DeviceInfo, text: str) -> str:
+    return text.format(device.multiprocessor) if device.multiprocessor else ""
+
+
+def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
+    info = trace.devices[device]
+    figures = [
+        Figure(METRICS.metric("memory_bytes"), info.memory_bytes),
+        Figure(METRICS.metric("capability"), info.capability),
+        Figure(METRICS.metric("sm_count", _title(info, "{}s")), info.sm_count),
+    ]
+    if ratios is not None:
+        figures += [
+            Figure(METRICS.metric("utilization", "Utilization", window), ratios.utilization),
+            Figure(METRICS.metric("sm_efficiency", _title(info, "Est. {} efficiency"), window), ratios.sm_efficiency),
+            Figure(METRICS.metric("achieved_occupancy", "", window), ratios.occupancy),
+            *_matrix(info, ratios),
+        ]
+    if time is not None:
+        figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
+    known = [figure for figure in (*figures, *frequency_figures(trace, device)) if figure.value is not None]
+    return Figures(f"device_{info.id}", f"Device {info.id}", info.name or "", known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,13 +16,14 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Breakdown, Column, Slice
 
-Int64 = npt.NDArray[np.int64]
+Times = Mapping[str, Int64]
 
 MEAN = "mean per step"
 # Maximum number of devices with reported steps.
@@ -82,42 +83,27 @@ _STATED_PARTS = (
 _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_receiving_ns")
 
 
-class DeviceSteps(msgspec.Struct, frozen=True, eq=False):
-    """Times of a device in steps: one array per metric key. The parts of a step add up to ``step_total_ns`` exactly."""
-
-    label: tuple[str, ...]
-    times: Mapping[str, Int64]
-
-    def mean(self, key: str) -> float:
-        """Returns the mean of metric ``key`` over the steps, in nanoseconds."""
-        return float(self.times[key].mean())
-
-
-def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
-    """Returns the times of a device in each step, or None without kernels or steps."""
+def device_steps(trace: TraceTable, device: int, steps: Steps) -> Times | None:
+    """Returns the times of a device in each step, which add up exactly; None without kernels or steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
     start, end = steps.start_ns, steps.end_ns
-    busy = join(kernels.compute, kernels.communication)
-    first, last = _bounds(busy, start, end)
+    first, last = _bounds(join(kernels.compute, kernels.communication), start, end)
     both = intersect(kernels.compute, kernels.communication)
     alone = subtract(kernels.communication, kernels.compute)
     compute, overlap, exposed = (measure_within(each, start, end) for each in (kernels.compute, both, alone))
-    return DeviceSteps(
-        steps.label,
-        {
-            "step_total_ns": end - start,
-            "compute_ns": compute,
-            "step_preparing_ns": first - start,
-            "compute_alone_ns": compute - overlap,
-            "overlap_ns": overlap,
-            "exposed_communication_ns": exposed,
-            "step_free_ns": last - first - compute - exposed,
-            "step_finishing_ns": end - last,
-            "step_receiving_ns": measure_within(intersect(kernels.receiving, alone), start, end),
-        },
-    )
+    return {
+        "step_total_ns": end - start,
+        "compute_ns": compute,
+        "step_preparing_ns": first - start,
+        "compute_alone_ns": compute - overlap,
+        "overlap_ns": overlap,
+        "exposed_communication_ns": exposed,
+        "step_free_ns": last - first - compute - exposed,
+        "step_finishing_ns": end - last,
+        "step_receiving_ns": measure_within(intersect(kernels.receiving, alone), start, end),
+    }
 
 
 class _Kernels(msgspec.Struct, frozen=True, eq=False):
@@ -144,10 +130,7 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each window, the start of the first work and the end of the last work.
-
-    If a window has no work, start and end are the end of the window.
-    """
+    """Returns the start of the first and the end of the last work in each window, both its end if it has no work."""
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -156,42 +139,31 @@ def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
     return np.where(none, end, np.maximum(first, start)), np.where(none, end, np.minimum(last, end))
 
 
-def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
-    """Returns a bar with the parts of the device's mean step."""
-    means = {key: found.mean(key) for key in found.times}
+def _bar(device: str, title: str, subtitle: str, total: float, values: Sequence[tuple[str, str, float]]) -> Breakdown:
+    parts = [Slice(METRICS.metric(key, window=MEAN), category, value) for key, category, value in values]
+    return Breakdown(f"device_steps_{device}", title, f"device {device}{subtitle}", "ns", total, parts, "bar")
+
+
+def _steps_bar(device: str, times: Times, title: str) -> Breakdown:
+    means = {key: float(values.mean()) for key, values in times.items()}
     means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
     shown = list(PARTS)
     if means["step_receiving_ns"]:
         at = [key for key, _ in PARTS].index("exposed_communication_ns")
         shown[at : at + 1] = _EXPOSED_PARTS
-    parts = [Slice(METRICS.metric(key, window=MEAN), category, means[key]) for key, category in shown]
-    return Breakdown(
-        f"device_steps_{device}",
-        title,
-        f"device {device}, its kernels on all streams; the parts sum exactly",
-        "ns",
-        found.mean("step_total_ns"),
-        parts,
-        "bar",
-    )
+    values = [(key, category, means[key]) for key, category in shown]
+    subtitle = ", its kernels on all streams; the parts sum exactly"
+    return _bar(device, title, subtitle, means["step_total_ns"], values)
 
 
-def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Yields each device id, with a bar of the reported step times of the device (means over the steps)."""
-    for device, mean in means.items():
-        if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
-            continue
-        both = min(mean.get("overlapped_ns", 0.0), mean["computing_ns"])
-        values = (mean["computing_ns"] - both, both, mean["exposed_ns"], mean["free_ns"])
-        parts = [
-            Slice(METRICS.metric(key, window=MEAN), category, value)
-            for (key, category), value in zip(_STATED_PARTS, values, strict=True)
-        ]
-        title, subtitle = "Device time per step, reported by the profiler", "some kernels are not recorded"
-        yield (
-            device,
-            Breakdown(f"device_steps_{device}", title, f"device {device}; {subtitle}", "ns", sum(values), parts, "bar"),
-        )
+def _reported_bar(device: str, mean: Mapping[str, float]) -> Breakdown | None:
+    if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
+        return None
+    both = min(mean.get("overlapped_ns", 0.0), mean["computing_ns"])
+    times = (mean["computing_ns"] - both, both, mean["exposed_ns"], mean["free_ns"])
+    values = [(key, category, time) for (key, category), time in zip(_STATED_PARTS, times, strict=True)]
+    title = "Device time per step, reported by the profiler"
+    return _bar(device, title, "; some kernels are not recorded", sum(times), values)
 
 
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
@@ -215,17 +187,16 @@ def _times_in(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name.endswith("_ns")]
 
 
-def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
+def steps_frame(found: Mapping[str, Times], labels: Sequence[str]) -> Frame:
     """Returns one row per device and step."""
     data = {
-        "device": pa.array([device for device, each in found.items() for _ in each.label], pa.string()),
-        "step": pa.array([label for each in found.values() for label in each.label], pa.string()),
-        **{key: pa.array(np.concatenate([each.times[key] for each in found.values()])) for key in _COLUMNS},
+        "device": pa.array([device for device in found for _ in labels], pa.string()),
+        "step": pa.array([*labels] * len(found), pa.string()),
+        **{key: pa.array(np.concatenate([times[key] for times in found.values()])) for key in _COLUMNS},
     }
-    table = pa.table(data)
     # Without overlapped time: the bar contains it.
     columns = [Column(METRICS.metric(key, window=STEP), hidden=key == "compute_alone_ns") for key in data]
-    return Frame("steps_of_devices", "Steps on the device", columns, table, ("device", "step"), "step")
+    return Frame("steps_of_devices", "Steps on the device", columns, pa.table(data), ("device", "step"), "step")
 
 
 def reported_frame(table: pa.Table) -> Frame:
@@ -241,20 +212,6 @@ def reported_frame(table: pa.Table) -> Frame:
     return Frame("stated_steps", "Steps reported by the profiler", columns, shown, ("device", "step"), "step")
 
 
-def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
-    """Returns each device's mean times per step for reports."""
-    facts: dict[str, Number] = {
-        f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": each.mean(key)
-        for device, each in found.items()
-        for key in _COLUMNS
-    }
-    return facts | {
-        f"device.{device}.stated.{key.removesuffix('_ns')}_mean_ns": mean
-        for device, means in stated.items()
-        for key, mean in means.items()
-    }
-
-
 class OfDevices(msgspec.Struct, frozen=True):
     """Payloads about device time in steps."""
 
@@ -265,20 +222,30 @@ class OfDevices(msgspec.Struct, frozen=True):
 
 def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | None) -> OfDevices:
     """Returns the device times in steps: from kernels if recorded, otherwise as reported by the profiler."""
-    stated = reported_steps(trace, chosen)
-    found = {}
+    reported = reported_steps(trace, chosen)
+    found: dict[str, Times] = {}
     if missing_computation(trace) is None:
         for i, device in enumerate(trace.devices):
-            if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
+            if (len(reported) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
                 found[device.id] = each
     title = "Device time per step" if steps.recorded else "Device time of the recording"
     if steps.recorded and len(steps.label) > 1:
         title += f", mean of {len(steps.label)} steps"
-    bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
-    # Imported lazily: grouping loads Arrow code that most traces never need.
-    means = reported_means(trace, stated) if len(stated) else {}
-    bars |= {device: bar for device, bar in reported_breakdowns(means) if device not in bars}
-    if not bars and not len(stated):
+    means = reported_means(trace, reported) if len(reported) else {}
+    bars = {device: _steps_bar(device, times, title) for device, times in found.items()}
+    rest = {device: mean for device, mean in means.items() if device not in bars}
+    bars |= {device: bar for device, mean in rest.items() if (bar := _reported_bar(device, mean)) is not None}
+    if not bars and not len(reported):
         return OfDevices({}, {}, {})
-    frames = [*([steps_frame(found)] if found else []), reported_frame(stated)]
-    return OfDevices(bars, {frame.name: frame for frame in frames}, steps_facts(found, means))
+    frames = [*([steps_frame(found, steps.label)] if found else []), reported_frame(reported)]
+    facts: dict[str, Number] = {
+        f"device.{device}.step.{key.removeprefix('step_').removesuffix('_ns')}_mean_ns": float(times[key].mean())
+        for device, times in found.items()
+        for key in _COLUMNS
+    }
+    facts |= {
+        f"device.{device}.stated.{key.removesuffix('_ns')}_mean_ns": mean
+        for device, values in means.items()
+        for key, mean in values.items()
+    }
+    return OfDevices(bars, {frame.name: frame for frame in frames}, facts)

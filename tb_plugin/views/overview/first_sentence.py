@@ -81,10 +81,7 @@ _WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """A category of step time, and the event name with the most time in this category.
-
-    Times are nanoseconds, summed over all steps.
-    """
+    """A category of step time, and the event name with the most time in it. Times are ns, summed over all steps."""
 
     category: str
     part_ns: int
@@ -129,17 +126,14 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     own = _own_time(trace, rows, within)
     name, name_ns = _largest_name(trace.name[rows], own)
     named = trace.name[rows] == name
-    caller, _ = _largest_name(_operators(trace, rows[named]), own[named])
+    caller, _ = _largest_name(operator_names(trace, rows[named]), own[named])
     row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
     # Concurrent rows must not count the same time twice.
     return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """Returns the Python line in which the rows, or their launches, take the most time.
-
-    Returns None if most of the time has no known line, because a minor line would then be reported as the cause.
-    """
+    """Returns the Python line with the most time. None if most time has no line: a minor line is not the cause."""
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
     lines = code_lines(trace)
@@ -173,10 +167,6 @@ def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int
     return int(unique[first]), int(total[first])
 
 
-def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
-    return operator_names(trace, rows)
-
-
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
@@ -190,12 +180,7 @@ def cost_notices(
     if verdict.limit is Limit.STARTED_LATE:
         return earlier
     count = max(len(steps.label), 1)
-    figures = [
-        METRICS.figure("largest_ns", verdict.part_ns / count),
-        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
-        METRICS.figure("largest_share", verdict.part_ns / verdict.total_ns),
-        METRICS.figure("limit", verdict.limit.value),
-    ]
+    figures = _share_figures("largest", verdict.part_ns, verdict.total_ns, count, verdict.limit)
     gpu = findings.utilization
     word = busy_title(trace).removesuffix(" busy").replace("Device", "device")
     if gpu is not None:
@@ -249,6 +234,15 @@ def cost_notices(
     return [sentence, *earlier]
 
 
+def _share_figures(key: str, part_ns: float, total_ns: float, count: int, limit: Limit) -> list[Figure]:
+    return [
+        METRICS.figure(f"{key}_ns", part_ns / count),
+        METRICS.figure("step_time_mean_ns", total_ns / count),
+        METRICS.figure(f"{key}_share", part_ns / total_ns),
+        METRICS.figure("limit", limit.value),
+    ]
+
+
 # Parts of reported step times by limit, for programs whose idle time has no known cause.
 _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
     Limit.COMMUNICATION: ("exposed_ns", _TEXTS[Limit.COMMUNICATION]),
@@ -258,10 +252,7 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence about the bottleneck of the program, based on reported step times.
-
-    Without reported step times, the result is empty.
-    """
+    """Returns the sentence about the bottleneck from reported step times; empty without any."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -269,12 +260,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
     means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _REPORTED_PARTS.items()}
     waits = {limit: time for limit, time in means.items() if limit is not Limit.GPU and time >= MIN_SHARE * length}
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
-    figures = [
-        METRICS.figure("largest_ns", means[limit]),
-        METRICS.figure("step_time_mean_ns", length),
-        METRICS.figure("largest_share", means[limit] / length),
-        METRICS.figure("limit", limit.value),
-    ]
+    figures = _share_figures("largest", means[limit], length, 1, limit)
     text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
@@ -288,18 +274,11 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns a notice about work launched before the recording, if the work takes at least a tenth of the step
-    time.
-    """
+    """Returns a notice about work launched before the recording, if it takes a tenth of the step time."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
-    figures = [
-        METRICS.figure("earlier_work_ns", time / count),
-        METRICS.figure("step_time_mean_ns", verdict.total_ns / count),
-        METRICS.figure("earlier_work_share", time / verdict.total_ns),
-        METRICS.figure("limit", verdict.limit.value),
-    ]
+    figures = _share_figures("earlier_work", time, verdict.total_ns, count, verdict.limit)
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
     runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else "the device runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
@@ -308,10 +287,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """Returns the kernels to fuse, and the saving.
-
-    If the GPU is not the bottleneck, or if another finding comes first, the result is empty.
-    """
+    """Returns the kernels to fuse and the saving, if this is the first finding of a GPU-bound program."""
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -337,9 +313,7 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Returns each class's share of kernel time as text, largest share first: ``61 % elementwise and copy, 28 %
-    GEMM``.
-    """
+    """Returns each class's share of kernel time: ``61 % elementwise and copy, 28 % GEMM``."""
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
         title = _CLASSES.get(each, _title(each))
@@ -378,10 +352,7 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Returns a link to the rows with the event name of a cost.
-
-    The Phases view has the user-defined ranges. Tables of operators or kernels do not have user-defined ranges.
-    """
+    """Returns a link to the rows with the event name of a cost. Only the Phases view has user-defined ranges."""
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)

@@ -29,10 +29,7 @@ _GROUPS = (
 
 
 def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
-    """Returns the trace health card. Notes of the card contain recording advice.
-
-    ``window`` is the text for the selected steps, or "" if all steps are selected.
-    """
+    """Returns the trace health card. Notes contain recording advice; ``window`` names the selected steps."""
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
     if total and not is_range_trace(trace) and missing_computation(trace) is None:

@@ -68,10 +68,7 @@ METRICS = OF_RULES.adding(
         "ratio",
         {
             "achieved_occupancy": ("Est. achieved occupancy", "Estimated occupancy, weighted by kernel time."),
-            "unexplained_ratio": (
-                "Unexplained time",
-                "Share of step time without device work, operators or calls.",
-            ),
+            "unexplained_ratio": ("Unexplained time", "Share of step time without device work, operators or calls."),
             "sampled_share": ("Recorded share", "Share of operators or launched kernels that were recorded."),
             "unknown_share": ("Unknown kernels", "Share of kernel time in unknown kernels."),
             "largest_share": ("Limiting share", "Time of the bottleneck divided by step time."),
@@ -81,16 +78,10 @@ METRICS = OF_RULES.adding(
         FULL_TRACE,
         "ratio",
         {
-            "tensor_core_ratio": (
-                "Kernel time on matrix units",
-                "Share of kernel time on matrix units.",
-            ),
+            "tensor_core_ratio": ("Kernel time on matrix units", "Share of kernel time on matrix units."),
             "linked_ratio": ("Linked to launches", "Share of device events with a recorded launch."),
             "owned_ratio": ("Linked to operators", "Share of device time with an operator."),
-            "outside_device_ratio": (
-                "Share of busy time",
-                "Share of device busy time outside steps.",
-            ),
+            "outside_device_ratio": ("Share of busy time", "Share of device busy time outside steps."),
             "largest_group_ratio": ("Largest event type", "Share of events of the most frequent type."),
         },
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,8 +21,6 @@ from tb_plugin.views.overview.metrics import METRICS
 
 # The Stacks view lists all.
 LISTED = 20
-
-Int64 = npt.NDArray[np.int64]
 
 
 def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Frame]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -40,20 +40,20 @@ from tb_plugin.payloads import (
     Payload,
     Series,
     Slice,
-    Table,
-    View,
 )
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
+from tb_plugin.views.overview.core_kinds import core_facts
 from tb_plugin.views.overview.data_quality import crossing_count, data_notices
 from tb_plugin.views.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
 from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, reported_cost
 from tb_plugin.views.overview.health import outside_steps, trace_health
 from tb_plugin.views.overview.metrics import METRICS
+from tb_plugin.views.overview.range_overview import ranges_payloads
 
 EVIDENCE = {
     "kernel": ("kernels", {}),
@@ -64,6 +64,7 @@ EVIDENCE = {
 }
 """View and parameters that show the events of each category. Categories that are not listed link to the timeline."""
 
+Card = Breakdown | Figures | Notices | Series
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
@@ -72,70 +73,55 @@ class Overview(DeclaredView, entry=VIEW):
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        steps = steps_of(trace, params.steps)
+        steps, selection = steps_of(trace, params.steps), select_rows(trace, params.steps)
         breakdown = break_down(trace, params.steps)
         times = {d.id: t for i, d in enumerate(trace.devices) if (t := device_time(trace, i)) is not None}
-        selection = select_rows(trace, params.steps)
-        meant = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
         ratios = {d.id: device_ratios(trace, i, params.steps) for i, d in enumerate(trace.devices) if d.id in times}
-        with_kernels = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+        window = NO_STEPS if not trace.steps.recorded else CHOSEN_STEPS if params.steps else ""
         parts = Isolation()
-        run, nothing, no_facts = parts.run, dict[str, Payload](), dict[str, Number]()
+        run, no_facts = parts.run, dict[str, Number]()
         facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
         if is_range_trace(trace):
             return _range_page(trace, breakdown, selection, facts, parts)
         # Without kernels, the idle time of a device is unknown.
         known = missing_computation(trace) is None
-        whole, shown = trace.report.complete and known, times if known else {}
         on_devices = run(
             "Device time per step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
         )
         out = left_out(params)
-
-        def headline() -> dict[str, Payload]:
-            used = with_kernels if whole else {}
-            of = _headline(trace, breakdown, used, meant) if known else _stated_headline(trace, params)
-            return {"headline": of}
-
         # The cost comes first: it needs the most memory, and findings leave large caches.
         verdict = run("Verdict", lambda: verdict_of(trace, params.steps) if known else None, None)
         cost = run("Largest costs", lambda: largest_cost(trace, steps, verdict, selection.chosen), None)
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
-
-        def largest() -> dict[str, Payload]:
-            costs = (
-                cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps)
-                if known
-                else reported_cost(trace, params.steps)
-            )
-            return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
-
-        def outside() -> dict[str, Payload]:
-            return {"outside_steps": card} if (card := outside_steps(trace)) else {}
-
-        def findings_payloads() -> dict[str, Payload]:
-            if findings is None:
-                return {}
+        if findings is not None:
             parts.failures += findings.failures
-            payloads: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
-            if findings.left_out:
-                payloads["left_out"] = _left_out(findings, out)
-            return payloads
 
-        payloads: dict[str, Payload] = {
-            **run("Headline", headline, nothing),
-            **run("Largest costs", largest, nothing),
-            **run("Steps", lambda: {"steps": _steps_series(breakdown, bool(times))} if steps.recorded else {}, nothing),
-            **run(
-                "Average step",
-                lambda: {"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {},
-                nothing,
+        def headline() -> Card:
+            if not known:
+                return _reported_headline(trace, params)
+            used = {device: ratio for device, ratio in ratios.items() if times[device].kernels}
+            return _headline(trace, breakdown, used if trace.report.complete else {}, window)
+
+        def largest() -> Card | None:
+            found = findings or Findings.without(verdict)
+            costs = (
+                cost_notices(trace, steps, cost, found, params.steps) if known else reported_cost(trace, params.steps)
+            )
+            return Notices("largest_costs", "Largest costs", "answer", costs) if costs else None
+
+        has_device = bool(times)
+        payloads = {
+            **_card(parts, "Headline", headline),
+            **_card(parts, "Largest costs", largest),
+            **_card(parts, "Steps", lambda: _steps_series(breakdown, has_device) if steps.recorded else None),
+            **_card(
+                parts, "Average step", lambda: _average(breakdown, has_device, _step_title(steps)) if known else None
             ),
-            **run("Outside steps", outside, nothing),
-            **run("Findings", findings_payloads, nothing),
+            **_card(parts, "Outside steps", lambda: outside_steps(trace)),
+            **(_findings(findings, out) if findings is not None else {}),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
-            **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
-            **_trace_cards(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
+            **cards_of_devices(trace, times, times if known else {}, ratios if known else {}, window, parts),
+            **_trace_cards(trace, breakdown, window, parts, lambda: unknown_notices(out)),
         }
         facts = facts | run("Idle time", lambda: idle_facts(trace, steps, times), no_facts) | on_devices.facts
         payloads |= failed_payloads(parts.failures)
@@ -147,51 +133,50 @@ class Overview(DeclaredView, entry=VIEW):
             layout=(*payloads, *(name for name, frame in on_devices.frames.items() if len(frame.data))),
         )
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
+
+def _card(parts: Isolation, title: str, make: Callable[[], Card | None]) -> dict[str, Payload]:
+    """Returns the payload by name. Without a payload, or if its computation fails, the result is empty."""
+    card = parts.run(title, make, None)
+    return {} if card is None else {card.name: card}
 
 
 def _range_page(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
-    from tb_plugin.views.overview.range_overview import ranges_payloads
-
-    said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
+    payloads, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
     cards = _trace_cards(trace, breakdown, NO_STEPS, parts)
     cards |= failed_payloads(parts.failures)
-    layout = (*said, *frames, *cards)
-    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **cards}, layout)
+    layout = (*payloads, *frames, *cards)
+    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**payloads, **cards}, layout)
 
 
 def _trace_cards(
-    trace: TraceTable,
-    breakdown: StepShares,
-    window: str,
-    parts: Isolation,
-    more: Callable[[], list[Notice]] = list,
+    trace: TraceTable, breakdown: StepShares, window: str, parts: Isolation, more: Callable[[], list[Notice]] = list
 ) -> dict[str, Payload]:
-    nothing = dict[str, Payload]()
     notices = [*data_notices(trace, parts), *parts.run("About torch_trace_ignore", more, list[Notice]())]
     return {
-        **parts.run("Trace health", lambda: {"trace_health": trace_health(trace, breakdown, window)}, nothing),
-        **parts.run("Configuration", lambda: {"configuration": configuration(trace)}, nothing),
+        **_card(parts, "Trace health", lambda: trace_health(trace, breakdown, window)),
+        **_card(parts, "Configuration", lambda: configuration(trace)),
         "data_quality": Notices("data_quality", "About this trace", "data", notices),
     }
+
+
+def _findings(findings: Findings, out: LeftOut) -> dict[str, Payload]:
+    payloads: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
+    if findings.left_out:
+        ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
+        figures = [
+            METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
+            METRICS.figure("findings_ignored", ignored),
+        ]
+        payloads["left_out"] = Figures("left_out", "Dismissed findings", "", figures)
+    return payloads
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _left_out(findings: Findings, out: LeftOut) -> Figures:
-    ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
-    figures = [
-        METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
-        METRICS.figure("findings_ignored", ignored),
-    ]
-    return Figures("left_out", "Dismissed findings", "", figures)
 
 
 def _step_title(steps: Steps) -> str:
@@ -225,7 +210,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     return Figures("headline", "Headline", subtitle, figures, "headline")
 
 
-def _stated_headline(trace: TraceTable, params: Params) -> Figures:
+def _reported_headline(trace: TraceTable, params: Params) -> Figures:
     length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
     return Figures("headline", "Headline", "reported by the profiler", figures, "headline")
@@ -315,8 +300,6 @@ def _facts(
         }
         facts |= {f"device.{device}.{key}": value for key, value in asdict(ratios[device]).items()}
     for i in range(len(trace.devices)):
-        from tb_plugin.views.overview.core_kinds import core_facts
-
         facts |= core_facts(trace, i)
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     facts["trace.no_operator_ns"] = int(trace.dur_ns[without_operator(trace, work)].sum())

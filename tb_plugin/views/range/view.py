@@ -5,36 +5,27 @@ For each event, only the time inside the range counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.metrics import FULL_TRACE, SHARED, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
+from tb_plugin.lib.groupby import Int64, group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
-from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Sort
 from tb_plugin.views.range import VIEW
 
 RANGE_WORDS = "the marked range"
 METRICS = SHARED.adding(
-    define(
-        FULL_TRACE,
-        "ns",
-        {
-            "busy_ns": ("Busy", "Time with kernels, copies or memsets running."),
-        },
-    ),
+    define(FULL_TRACE, "ns", {"busy_ns": ("Busy", "Time with kernels, copies or memsets running.")}),
     define(
         RANGE_WORDS,
         "ns",
@@ -54,7 +45,6 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 # Kinds that only enclose others or have no time, so they have no self time. Annotations do if nothing else exists.
@@ -84,9 +74,6 @@ class Range(DeclaredView, entry=VIEW):
         ]
         summary = Figures("summary", "Range", "", figures)
         return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
@@ -130,10 +117,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time that each event spends inside the range.
-
-    If an event is nested in an event of the same name and thread, the shared time counts once.
-    """
+    """Returns the time of each event in the range. Time shared with an outer event of the same name counts once."""
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
     key, _ = number_groups(name[among] * len(trace.tracks) + trace.track[rows[among]])
@@ -149,10 +133,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time that each event spends inside the range, excluding direct children of the event.
-
-    The children of a Python call are Python calls. The children of other events come from the operator tree.
-    """
+    """Returns the time of each event in the range without its direct children, which are Python calls for Python calls."""
     own = ends - begins
     if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.flame.functions import functions_of, sandwich
+from tb_plugin.analysis.flame.nodes import FlameNodes, largest_nodes, parent_groups
+from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
-from tb_plugin.analysis.merged_stacks.places import Laid, largest_nodes, parent_groups
-from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
@@ -20,7 +18,7 @@ from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Unit
 from tb_plugin.views.stack_profile import VIEW
 
 # Maximum number of places, those with the largest values. ``Tree.total_nodes`` is the number of all places.
@@ -68,11 +66,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns merged stacks and functions.
-
-        With the parameter ``function``, returns the callers and callees of this function. Raises BadRequest for an
-        invalid parameter, and NotFoundError for an unknown function.
-        """
+        """Returns merged stacks and functions. With ``function``, returns its callers and callees instead."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = merged_profiles(profile, chosen)
@@ -89,7 +83,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
                 METRICS.figure("stack_lines", profile.stacks),
                 METRICS.figure("stack_functions", functions.data.num_rows),
             ], "headline"),
-            "stacks": tree_of_places(largest_nodes(places, "host", NODES_SENT), terms),
+            "stacks": tree_of_graph(largest_nodes(places, "host", NODES_SENT), terms),
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
         facts = {
@@ -98,9 +92,6 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
             "stacks.listed": profile.stacks,
         }
         return Part(coverage, facts, frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _terms(profile: StackProfile) -> Terms:
@@ -120,7 +111,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 
 @cached_by_argument
-def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
+def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> FlameNodes:
     """Returns the merged stacks of the profiles whose numbers are in ``threads`` (empty = all profiles)."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
@@ -131,7 +122,7 @@ def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
     # Frames have no recorded kind: they are coloured by the package in their names.
     is_module = pc.starts_with(profile.names, "nn.Module: ").to_numpy(zero_copy_only=False)
     kinds = np.where(is_module, int(EventKind.MODULE), int(EventKind.PYTHON))
-    return Laid(
+    return FlameNodes(
         label=label[nodes.first],
         texts=profile.names,
         kind=kinds[label[nodes.first]],
@@ -140,8 +131,6 @@ def merged_profiles(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
         calls=none,
         host_ns=nodes.sum(found.own[some]),
         device_ns=none,
-        backward_host_ns=none,
-        backward_device_ns=none,
     )
 
 

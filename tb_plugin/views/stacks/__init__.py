@@ -37,8 +37,8 @@ VIEW = ViewEntry(
             "them by time. `order=time` merges only consecutive calls and separates threads."
         ),
         payloads=(
-            "`stacks` (Tree), `data_quality` (Notices: scopes merged over several threads, frames of call "
-            "stacks; absent without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
+            "`stacks` (Tree), `data_quality` (Notices: frames of recorded call stacks; absent "
+            "without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
             "With `function` (a name in the table `functions`), the answer contains only `callers` and "
             "`callees` of that function (Trees)."
         ),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.stack_frames import labels_of, rows_with_stacks
+from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Backtraces(msgspec.Struct, frozen=True, eq=False):

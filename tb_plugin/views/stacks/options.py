@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Bool
 from tb_plugin.model.trace.table import TraceTable
-
-Bool = npt.NDArray[np.bool_]
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
@@ -28,11 +26,7 @@ ALL_THREADS = "all"
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """Options for merged stacks.
-
-    ``threads`` contains keys, ids or names of threads. An empty tuple selects all threads that are not idle.
-    ``ALL_THREADS`` selects all threads.
-    """
+    """Options for merged stacks. ``threads`` has keys, ids or names; empty = all threads that are not idle."""
 
     of: str = "both"
     weight: str = "host"
@@ -54,10 +48,7 @@ def choice_of(params: Params) -> Choice:
 
 
 def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns, for each thread number, whether the thread is selected, or None if all threads are selected.
-
-    Raises BadRequest for an unknown thread.
-    """
+    """Returns a mask by thread number, None if all threads are selected. Raises BadRequest for an unknown thread."""
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
@@ -68,10 +59,7 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """Returns the thread with the key ``text``, otherwise the only thread with the name or id ``text``.
-
-    Raises BadRequest if no thread or several threads match.
-    """
+    """Returns the thread with this key, else the only one with this name or id. Raises BadRequest without one."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]

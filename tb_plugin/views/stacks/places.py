@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes, parent_groups
 from tb_plugin.analysis.forest import Forest
-from tb_plugin.analysis.merged_stacks.places import Laid, Places, largest_nodes, parent_groups
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
-from tb_plugin.lib.groupby import group, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -23,16 +22,9 @@ from tb_plugin.views.stacks.backtraces import backtraces, calls_with_frames
 from tb_plugin.views.stacks.options import ALL_THREADS, Choice, chosen_threads
 from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_frames
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):
-    """Frames of the selected threads, sorted by time.
-
-    Frames outside the selected steps have no time, but are included if they enclose selected calls.
-    """
+    """Frames of the selected threads, sorted by time. Frames that only enclose selected calls have no time."""
 
     row: Int64
     """Row of the frame; -1 for frames that come from a capture."""
@@ -41,8 +33,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     chosen: Bool
     host_ns: Int64
     device_ns: Int64
-    backward_host_ns: Int64
-    backward_device_ns: Int64
+    backward: dict[str, Int64]
     replayed_kind: Int64
     """Kinds of the frames that come from a capture. These frames are last."""
     replayed_label: Int64
@@ -51,7 +42,7 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
 
 def merged_stacks(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
-) -> Places:
+) -> FlameGraph:
     """Returns the merged stacks of the selected calls.
 
     Threads are separate if ``by_thread`` is set or if stacks are sorted by time. Enclosing frames may start before
@@ -64,19 +55,16 @@ def merged_stacks(
         if by_thread or by_time
         else all_places(trace, selection.chosen, choice)
     )
-    return largest_nodes(found, choice.weight, most, by_time)
+    return largest_nodes(found, choice.weight, most, by_time=by_time)
 
 
 @cached_by_argument
-def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
-    """Returns stacks merged over all threads.
-
-    The result is cached, because the table of functions and the details of a function use the same stacks.
-    """
+def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> FlameNodes:
+    """Returns stacks merged over all threads, cached for the table of functions and the details of a function."""
     return lay_stacks(trace, select_rows(trace, *chosen), choice, False)
 
 
-def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
+def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> FlameNodes:
     """Returns the merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
@@ -114,13 +102,10 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Returns, for each node, the sum of ``values`` over the calls of the node.
-
-        Frames of recorded stacks have no values.
-        """
+        """Sums ``values`` over the calls of each node. Frames of recorded stacks have no values."""
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
-    return Laid(
+    return FlameNodes(
         label=label[first],
         texts=texts,
         kind=kind[first],
@@ -129,16 +114,12 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
         calls=sums(calls.chosen),
         host_ns=sums(calls.host_ns),
         device_ns=sums(calls.device_ns, calls.rest_ns),
-        backward_host_ns=sums(calls.backward_host_ns),
-        backward_device_ns=sums(calls.backward_device_ns),
+        backward={key: sums(times) for key, times in calls.backward.items()},
     )
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Sets the same kind for scopes with equal names.
-
-    Some threads record a module or range where other threads record a Python call.
-    """
+    """Sets the same kind for scopes with equal names, which other threads may record as Python calls."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
@@ -157,7 +138,10 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     device = sum_by(launcher, dur, len(row) + made)
     times = backward_times(trace, selection)
     caller = _frame_around(trace, backward_operators(trace).forward[times.at], choice)
-    behind = [sum_by(caller, ns, len(row)) for ns in (times.host_ns, times.device_ns + times.communication_ns)]
+    behind = {
+        "backward_host_ns": sum_by(caller, times.host_ns, len(row)),
+        "backward_device_ns": sum_by(caller, times.device_ns + times.communication_ns, len(row)),
+    }
     kind, label = replayed.kind, replayed.label
     if made:
         nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
@@ -169,7 +153,7 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
             np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
         )
         parent = np.concatenate((parent, replayed.parent))
-        behind = [np.concatenate((each, nothing)) for each in behind]
+        behind = {key: np.concatenate((each, nothing)) for key, each in behind.items()}
     if threads is not None:
         # Frames of replays without a launching frame have no thread.
         some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
@@ -178,31 +162,23 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
         kept = some[some >= len(frames.row)] - len(frames.row)
         kind, label = kind[kept], label[kept]
         row, thread, own, device = row[some], thread[some], own[some], device[some]
-        behind = [each[some] for each in behind]
+        behind = {key: each[some] for key, each in behind.items()}
     chosen = selection.rows[row]
     chosen[len(row) - len(kind) :] = False
     # Device work without a launch has no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
-    return _Calls(
-        row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], kind, label, rest
-    )
+    return _Calls(row, parent, thread, chosen, np.where(chosen, own, 0), device, behind, kind, label, rest)
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """Returns, for each device row, the innermost frame around the launch (-1 = none).
-
-    Runtime calls are not used as frames.
-    """
+    """Returns, for each device row, the innermost frame around the launch (-1 = none). Runtime calls are no frames."""
     if choice.of == "operators":
         return _frame_around(trace, trace.operator[work], choice)
     return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """Returns, for each host row, the frame of the row or the innermost enclosing frame (-1 = none).
-
-    Runtime calls are not used as frames.
-    """
+    """Returns the frame of each host row, or the innermost enclosing one (-1 = none). Runtime calls are no frames."""
     place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     if choice.of == "operators":
         return place[source]

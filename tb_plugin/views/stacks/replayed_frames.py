@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, replayed_calls
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.views.stacks.options import Choice
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # The frame between a graph launch and the captured frames.
 REPLAY = "(graph replay)"
@@ -27,10 +23,7 @@ IS_REPLAY = -2
 
 
 class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
-    """Frames that follow the frames of a trace.
-
-    ``parent`` and ``owner`` are indices into the frames of the trace, followed by the added frames.
-    """
+    """Frames that follow the frames of a trace. ``parent`` and ``owner`` are indices into both."""
 
     parent: Int32
     kind: Int64
@@ -42,10 +35,7 @@ class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
 def replayed_frames(
     trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
 ) -> ReplayedFrames:
-    """Returns the frames of replayed device work.
-
-    ``launcher`` is the frame around the launch of each piece of work, as an index into ``row``.
-    """
+    """Returns the frames of replayed work. ``launcher`` is the frame (in ``row``) around each launch."""
     origins = origins_of(trace)
     scopes = origins.scopes
     if not len(scopes):

@@ -6,43 +6,57 @@ time counts for the frame that launched the work. The self times of all nodes ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
-from tb_plugin.analysis.host_threads import Thread, threads_of
-from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
-from tb_plugin.analysis.merged_stacks.places import Places
-from tb_plugin.analysis.merged_stacks.terms import Terms
-from tb_plugin.analysis.phrases import plural
+from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.flame.functions import functions_of, sandwich
+from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
+from tb_plugin.analysis.host_threads import threads_of
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import Selection, select_rows
-from tb_plugin.analysis.stack_frames import FRAMES, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+from tb_plugin.lib.groupby import Int64
+from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice, Notices, Sort, Table, View
+from tb_plugin.payloads import Notice, Notices, Sort
 from tb_plugin.views.stacks import VIEW
-from tb_plugin.views.stacks.metrics import METRICS
-from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of, chosen_threads
+from tb_plugin.views.stacks.options import Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged_stacks
 
-__all__ = [
-    "FOLDS",
-    "FRAMES",
-    "WEIGHTS",
-    "Choice",
-    "Places",
-    "Stacks",
-    "Thread",
-    "choice_of",
-    "merged_stacks",
-    "threads_of",
-]
+METRICS = SHARED.adding(
+    define(
+        "",
+        "bool",
+        {
+            "thread_idle": ("Idle", "Thread that waits 95 % of its time and has no operators, modules or ranges."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "thread_host_ns": ("In calls", "Time of the thread in calls."),
+            "thread_wait_ns": ("Waiting", "Time in waiting calls, excluding nested calls."),
+            "host_own_ns": ("Host self", "Host time excluding nested calls."),
+            "device_own_ns": ("Device self", "Device time of directly launched work."),
+            "function_host_self_ns": ("Host self", "Host time of the function, excluding nested calls."),
+            "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once."),
+            "function_device_self_ns": ("Device self", "Device time of work that the function launched directly."),
+            "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once."),
+            "backward_host_ns": ("Backward host", "Host time of backward operators of the function and nested calls."),
+            "backward_device_ns": (
+                "Backward device",
+                "Device time of backward operators of the function and nested calls.",
+            ),
+            "caller_host_ns": ("Host", "Host time of calls from this caller, including nested calls."),
+            "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls."),
+        },
+    ),
+    define(CHOSEN, "count", {"caller_calls": ("Calls", "Calls from this caller, excluding recursion.")}),
+)
 
-Int64 = npt.NDArray[np.int64]
 
 # The page gets the places with the most time; ``Tree.total_nodes`` counts all. Exports contain all.
 NODES_SENT = 10_000
@@ -54,10 +68,7 @@ class Stacks(DeclaredView, entry=VIEW):
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns merged stacks, functions and threads, or the callers and callees of the parameter ``function``.
-
-        Raises BadRequest for an unknown option, thread or step, and NotFoundError for an unknown function.
-        """
+        """Returns merged stacks, functions and threads. With ``function``, returns its callers and callees instead."""
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
         has_device = choice.weight == "device" or bool(selection.of(trace, *DEVICE_WORK).size)
@@ -75,14 +86,11 @@ class Stacks(DeclaredView, entry=VIEW):
             coverage=selection.coverage,
             frames=frames,
             payloads={
-                "stacks": tree_of_places(found, terms),
+                "stacks": tree_of_graph(found, terms),
                 **({"data_quality": thread_names} if thread_names else {}),
             },
             layout=("stacks", "functions", "threads", *(("data_quality",) if thread_names else ())),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
@@ -115,49 +123,14 @@ def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: 
     return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)
 
 
-Int32 = npt.NDArray[np.int32]
-
-_MAX_NAMED = 3
-
-
 def _notes(trace: TraceTable, selection: Selection, choice: Choice) -> Notices | None:
     frames = stack_frames(trace, choice.of, choice.fold)
     threads = chosen_threads(trace, selection.chosen, choice.threads)
     chosen = selection.rows[frames.row]
     if threads is not None:
         chosen &= threads[frames.thread]
-    row, thread = frames.row[chosen], frames.thread[chosen]
-    found = [each for each in (_of_threads(trace, selection, row, thread), _of_backtraces(trace, choice, row)) if each]
-    return Notices("data_quality", "About these numbers", "data", found) if found else None
-
-
-def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int32) -> Notice | None:
-    label = labels_of(trace).of[trace.name[row]]
-    python = trace.kind[row] == EventKind.PYTHON
-    scope = of_kind(trace.kind[row], EventKind.MODULE, EventKind.ANNOTATION)
-    both = np.intersect1d(label[python], label[scope])
-    mine = np.isin(label, both)
-    first, second = np.unique(thread[mine & python]), np.unique(thread[mine & scope])
-    if not len(both) or np.array_equal(first, second):
-        return None
-    names = {each.number: each.name for each in threads_of(trace, selection.chosen)}
-
-    def thread_names(numbers: Int32) -> str:
-        known = [names.get(number, "") for number in numbers[:_MAX_NAMED].tolist()]
-        return ", ".join(known) + (f" and {len(numbers) - _MAX_NAMED} more" if len(numbers) > _MAX_NAMED else "")
-
-    handing = np.setdiff1d(first, second)
-    text = (
-        f"{{shared_scopes}} {plural(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
-        "{shared_threads} hands over work that {counted_threads} runs. The views Phases "
-        "and Modules include only {counted_threads}."
-    )
-    figures = [
-        METRICS.figure("shared_scopes", len(both)),
-        METRICS.figure("shared_threads", thread_names(handing if len(handing) else first)),
-        METRICS.figure("counted_threads", thread_names(second)),
-    ]
-    return Notice("shared_scopes", "info", text, "", figures)
+    found = _of_backtraces(trace, choice, frames.row[chosen])
+    return Notices("data_quality", "About these numbers", "data", [found]) if found else None
 
 
 def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | None:

@@ -30,6 +30,7 @@ const HOMES: Record<string, { view: string; state: Values }> = {
   operators: { view: 'operators', state: {} },
   operators_by_shape: { view: 'operators', state: { group: 'operators_by_shape' } },
   kernels: { view: 'kernels', state: {} },
+  kernels_by_class: { view: 'kernels', state: {} },
   kernels_by_type: { view: 'kernels', state: { group: 'kernels_by_type' } },
   kernels_by_type_shape: { view: 'kernels', state: { group: 'kernels_by_type_shape' } },
   modules: { view: 'modules', state: { form: 'table' } },

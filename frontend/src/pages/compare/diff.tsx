@@ -16,7 +16,6 @@ import {
   spanVersion,
 } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
-import type { Row } from '../../lib/tableRows'
 import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
@@ -25,8 +24,8 @@ import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { joinList, type Values } from '../../state/tensorboardHash'
-import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
+import type { Values } from '../../state/tensorboardHash'
+import { setRoute, useRoute } from '../../state/urlState'
 import { Card, Placeholder } from '../../widgets/basics'
 import { CaptureProblem } from '../../widgets/capturePicker'
 import { Headline } from '../../widgets/figures'
@@ -39,13 +38,10 @@ import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
 import { ComparedRow, type Side } from './comparedRow'
-import { DeviceComparison } from './deviceComparison'
-import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
-import rowDetailCss from '../../parts/rowDetail.module.css'
+import { diffTables, haveOtherVendors } from './diffTables'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
-import bothSidesCss from './comparedRow.module.css'
 import css from './diff.module.css'
 
 const CHOSEN = ['steps', 'window', 'capture'] as const
@@ -248,13 +244,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
           base={query}
           groups={diffTables(resource.data)}
           placeholder="Search names, text or /regex/"
-          detail={(row, table) =>
-            table.name === KERNELS_BY_OPERATOR.table ? (
-              <ComparedKernel row={row} base={base} exp={exp} />
-            ) : (
-              <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />
-            )
-          }
+          detail={(row, table) => <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />}
         />
       )}
     </>
@@ -291,8 +281,8 @@ function Page({ view }: { view: View }) {
       <NoticeList notices={others} onLink={followLink} none="" />
     </Card>
   )
-  // Between unlike devices, notices explain the times below.
-  const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
+  // Between devices of different vendors, notices explain the times below.
+  const isFirst = haveOtherVendors(view)
   const aside = (mind && !isFirst) || differs
   // Names of many bars need the full width.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
@@ -322,7 +312,6 @@ function Page({ view }: { view: View }) {
         </div>
       )}
       {idle && <WaterfallCard payload={idle} wide />}
-      <DeviceComparison view={view} />
       {tree && <TreeCard tree={tree} measure={measureLabel(view)} />}
     </div>
   )
@@ -433,30 +422,5 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
         </p>
       )}
     </Card>
-  )
-}
-
-function ComparedKernel({ row, base, exp }: { row: Row; base: Side; exp: Side }) {
-  return (
-    <div className={bothSidesCss.sides}>
-      <KernelOfSide name={row.base_kernel} label="Open in baseline" side={base} />
-      <KernelOfSide name={row.exp_kernel} label="Open in experiment" side={exp} />
-    </div>
-  )
-}
-
-function KernelOfSide({ name, label, side }: { name: Row[string] | undefined; label: string; side: Side }) {
-  if (!name) return null
-  return (
-    <div className={rowDetailCss.name}>
-      <span className={textCss.mono}>{String(name)}</span>
-      <Button
-        size="compact-xs"
-        variant="default"
-        onClick={() => openViewOfProfile({ ...side }, 'kernels', { where: joinList([`name:${name}`]) })}
-      >
-        {label}
-      </Button>
-    </div>
   )
 }

@@ -3,39 +3,34 @@ import type { View } from '../../api/payloads'
 import { payloadByName } from '../../parts/payloadByName'
 import type { Group } from '../../parts/tableSection'
 
-const GROUPS: Group[] = [
+const OPERATORS: Group[] = [
   { table: 'operators', label: 'Operators' },
   { table: 'operators_by_shape', label: 'Operators by shape' },
-  { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' },
-  { table: 'modules', label: 'Modules' },
-  { table: 'runtime_calls', label: 'Runtime calls' },
 ]
-
-export const KERNELS_BY_OPERATOR: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
+const KERNELS: Group = { table: 'kernels', label: 'Kernels', nameStyle: 'kernel' }
 /** Tables of profiles with kernel types. */
 const BY_TYPE: Group[] = [
   { table: 'kernels_by_type', label: 'Kernels by type' },
   { table: 'kernels_by_type_shape', label: 'Kernels by type and shapes' },
 ]
+/** For devices of different vendors, whose kernels share no names. */
+const BY_CLASS: Group = { table: 'kernels_by_class', label: 'Kernels by class', nameStyle: 'plain' }
+const CALLS: Group[] = [
+  { table: 'modules', label: 'Modules' },
+  { table: 'runtime_calls', label: 'Runtime calls' },
+]
 /** Modes of servers' steps. */
 const MODES: Group = { table: 'serving_modes', label: 'Modes', nameStyle: 'plain' }
 const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
-/** Whether kernels of both sides share no names: each is in one of the two alone. */
-const haveOtherMakers = (view: View) =>
-  payloadByName(view, 'findings', 'notices')?.notices.some(({ rule }) => rule === 'other_makers') ?? false
+export const haveOtherVendors = (view: View) => payloadByName(view, BY_CLASS.table, 'table') !== null
 
-/** Ranges first; tables without rows are omitted. */
+/** Ranges first; tables that do not exist are omitted, and next to ranges also tables without rows. */
 export function diffTables(view: View): Group[] {
-  return payloadByName(view, MODES.table, 'table') ? [...tablesOf(view), MODES] : tablesOf(view)
-}
-
-function tablesOf(view: View): Group[] {
-  if (payloadByName(view, KERNELS_BY_OPERATOR.table, 'table')) {
-    const [operators, byShape, kernels, ...others] = GROUPS
-    const named = [kernels, ...BY_TYPE.filter(({ table }) => payloadByName(view, table, 'table'))]
-    return [operators, byShape, KERNELS_BY_OPERATOR, ...(haveOtherMakers(view) ? [] : named), ...others]
-  }
-  if (!payloadByName(view, RANGES.table, 'table')) return GROUPS
-  return [RANGES, ...GROUPS.filter(({ table }) => (payloadByName(view, table, 'table')?.total_rows ?? 0) > 0)]
+  const kernels = haveOtherVendors(view) ? [BY_CLASS] : [KERNELS, ...BY_TYPE]
+  const groups = [...OPERATORS, ...kernels, ...CALLS, MODES]
+  const rows = ({ table }: Group) => payloadByName(view, table, 'table')?.total_rows
+  const ranges = rows(RANGES) !== undefined
+  const shown = groups.filter((group) => (ranges ? (rows(group) ?? 0) > 0 : rows(group) !== undefined))
+  return ranges ? [RANGES, ...shown] : shown
 }

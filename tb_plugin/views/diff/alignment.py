@@ -1,25 +1,45 @@
 """Alignment of the nodes of two call trees.
 
 Nodes are matched from the top-level phases down. Only children of matched nodes can match. A renamed node does not
-match. If one side wraps calls in a new call, the wrapped calls are still matched.
+match. If one side wraps calls in a new call, such as compiled code, a checkpoint or a container module, the wrapped
+calls are still matched.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.views.diff.node import Node as Node
-from tb_plugin.views.diff.wrapped_calls import Side, nodes_in_wrappers
 
+# The profiler numbers instances of a module class, so an extra layer shifts all later numbers.
+_INSTANCE_SUFFIX = re.compile(r"_\d+$")
 _SAME_NAME, _SAME_CLASS = 3, 2
-# Alignment is quadratic; longer sequences are matched by occurrence count.
+# Alignment of modules is quadratic; longer sequences are matched by name.
 _MAX_ALIGNED_MODULES = 2000
+_MAX_WRAPPER_DEPTH = 3
+
+
+class Node(NamedTuple):
+    """A node of a call tree. Nodes of two trees are the same node if kind and name are equal."""
+
+    kind: str
+    name: str
+
+    @property
+    def base(self) -> tuple[str, str]:
+        """Returns the kind of the node, and the name without instance number."""
+        return self.kind, _INSTANCE_SUFFIX.sub("", self.name)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Returns kind and class for a module, otherwise kind and name."""
+        return self.base if self.kind == "module" else (self.kind, self.name)
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -45,14 +65,15 @@ def align(
 
     def siblings(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
         pairs = _siblings(left, ours, right, theirs)
-        unmatched = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
-        by_left, by_right = nodes_in_wrappers(
-            Side(left, below_left, unmatched[0]), Side(right, below_right, unmatched[1])
+        by_left, by_right = _wrapped_nodes(
+            _Side(left, below_left, [one for one, other in pairs if other == MISSING]),
+            _Side(right, below_right, [other for one, other in pairs if one == MISSING]),
         )
         in_left.update(by_left)
         in_right.update(by_right)
-        moved = {node for held in by_right.values() for node in held}, {n for held in by_left.values() for n in held}
-        return ((one, other) for one, other in pairs if one not in moved[0] and other not in moved[1])
+        moved_left = {node for nodes in by_right.values() for node in nodes}
+        moved_right = {node for nodes in by_left.values() for node in nodes}
+        return ((one, other) for one, other in pairs if one not in moved_left and other not in moved_right)
 
     pairs: list[Pair] = []
     stack = [(-1, siblings(below_left.get(MISSING, []), below_right.get(MISSING, [])))]
@@ -79,10 +100,7 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs the children of two nodes, in the order of the left tree.
-
-    An unmatched right node comes after the sibling that precedes it in the right tree.
-    """
+    """Pairs the children of two nodes in left order. An unmatched right node follows its preceding sibling."""
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -98,34 +116,27 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
     """Returns index pairs of matching nodes. Modules are matched by order, other nodes by name."""
-    by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
-    found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
     theirs = [j for j, node in enumerate(right) if node.kind == "module"]
-    if ours and theirs:
-        found += [
-            (ours[i], theirs[j])
-            for i, j in longest_common_subsequence([left[i] for i in ours], [right[j] for j in theirs])
-        ]
+    in_order = 0 < len(ours) * len(theirs) <= _MAX_ALIGNED_MODULES**2
+    by_name = {node: j for j, node in enumerate(right)}
+    found = [
+        (i, by_name[node])
+        for i, node in enumerate(left)
+        if node in by_name and not (in_order and node.kind == "module")
+    ]
+    if in_order:
+        pairs = longest_common_subsequence([left[i] for i in ours], [right[j] for j in theirs])
+        found += [(ours[i], theirs[j]) for i, j in pairs]
     return found
 
 
 def longest_common_subsequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns the index pairs of a longest common subsequence.
-
-    Nodes match by name. Nodes of the same class but different names match with a lower weight. Swapping the
-    arguments swaps each pair.
-    """
+    """Returns index pairs of a longest common subsequence. Equal names weigh more than equal classes."""
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
     if list(left) > list(right):  # a fixed order of the two sides, so that ties are symmetric
         return [(i, j) for j, i in longest_common_subsequence(right, left)]
-    if len(left) * len(right) > _MAX_ALIGNED_MODULES**2:
-        return _by_occurrence(left, right)
-    return _heaviest(left, right)
-
-
-def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
     codes: dict[object, int] = {}
 
     def numbered(values: Iterable[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -151,27 +162,54 @@ def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, in
     return found[::-1]
 
 
-def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Pairs the k-th instance of each left class with the k-th instance of the same right class, in O(n log n).
+class _Side(msgspec.Struct, frozen=True):
+    nodes: Sequence[Node]
+    below: Mapping[int, Sequence[int]]
+    unmatched: Sequence[int]
 
-    Pairs that would break the order are omitted.
+    def inner(self, wrapper: int) -> Iterator[int]:
+        """Yields the calls inside a wrapper, shallow calls first."""
+        level = [wrapper]
+        for _ in range(_MAX_WRAPPER_DEPTH):
+            level = [child for node in level for child in self.below.get(node, ())]
+            yield from level
+
+
+def _wrapped_nodes(left: _Side, right: _Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
+
+    The wrapper with the most matches is matched first. Names decide ties, so swapping the sides swaps the results.
+    Each node matches once. A matched node cannot be a wrapper.
     """
-    waiting: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for j in range(len(right) - 1, -1, -1):
-        waiting[right[j].base].append(j)
-    pairs = [(i, waiting[node.base].pop()) for i, node in enumerate(left) if waiting[node.base]]
-    # The longest increasing subsequence of right positions.
-    ends: list[int] = []
-    last: list[int] = []
-    before: list[int] = []
-    for number, (_, j) in enumerate(pairs):
-        at = bisect_left(ends, j)
-        ends[at : at + 1] = [j]
-        last[at : at + 1] = [number]
-        before.append(last[at - 1] if at else -1)
-    found = []
-    number = last[-1] if last else -1
-    while number != -1:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
+    found: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+    if not left.unmatched or not right.unmatched:
+        return found
+    sides = (left, right)
+    pools: list[defaultdict[tuple[str, str], deque[int]]] = [defaultdict(deque), defaultdict(deque)]
+    for own, side in enumerate(sides):
+        for node in side.unmatched:
+            pools[own][side.nodes[node].key].append(node)
+    wrappers = []
+    for own, side in enumerate(sides):
+        for node in side.unmatched:
+            outer = side.nodes[node].key
+            keys = [
+                key for inner in side.inner(node) if (key := side.nodes[inner].key) in pools[1 - own] and key != outer
+            ]
+            if keys:
+                wrappers.append((-len(keys), side.nodes[node], node, own, keys))
+    wrapped: tuple[set[int], set[int]] = (set(), set())
+    for _, _, node, own, keys in sorted(wrappers):
+        if node in wrapped[own]:
+            continue
+        taken = []
+        for key in keys:
+            pool = pools[1 - own][key]
+            while pool and pool[0] in found[1 - own]:
+                pool.popleft()
+            if pool:
+                taken.append(pool.popleft())
+        if taken:
+            found[own][node] = sorted(taken)
+            wrapped[1 - own].update(taken)
+    return found

@@ -1,0 +1,1 @@
+"""Flame graphs of traces, stack files and snapshots; callers and callees."""
