@@ -16,17 +16,13 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import side_by_side, stable_order
+from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole, side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
 """Default RE2 pattern for grouping annotation names into phases.
@@ -226,7 +222,7 @@ def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     return found
 
 
-def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
+def annotation_around(trace: TraceTable, rows: Whole) -> Int32:
     """Returns the name (string id) of the innermost annotation that is active when each host row starts.
 
     The result is -1 for row -1, and if no annotation is active. Profiler steps are ignored.

@@ -10,16 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:

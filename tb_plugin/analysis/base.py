@@ -15,17 +15,14 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest, NotFoundError
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 Number = int | float | None
 M = TypeVar("M")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import copy_texts
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Regex for calls that wait for a device. Blocking copies are included."""

@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
 """Minimum share of exposed communication in the step time for a finding."""

@@ -6,9 +6,8 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.groupby import Int32, Int64, Whole
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
@@ -39,7 +38,7 @@ DIRECTIONS = (
 )
 
 
-def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+def copy_texts(trace: TraceTable, copies: Whole) -> Int32:
     """Returns, for each copy, the string id of the text that contains its direction.
 
     This text is the recorded argument or, if missing, the event name.
@@ -47,7 +46,7 @@ def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArra
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
     stated[args.row] = args.direction
-    texts: npt.NDArray[np.int32] = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
+    texts: Int32 = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
     return texts
 
 
@@ -66,7 +65,7 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
     return found
 
 
-def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
+def _direction_in(trace: TraceTable, texts: Whole) -> Int64:
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]

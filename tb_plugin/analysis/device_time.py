@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.graphs.attribution import has_operator
@@ -15,15 +14,12 @@ from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
+from tb_plugin.lib.groupby import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import Steps, TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 class DeviceTime(msgspec.Struct, frozen=True):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Link, Notice
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 OFTEN = 0.05
 # Multiple of the median. Longer calls also initialize the driver.

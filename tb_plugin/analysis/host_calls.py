@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
@@ -15,14 +14,10 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, Whole, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class UnmatchedBackward(msgspec.Struct, frozen=True):
@@ -85,7 +80,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
-    def around(source: npt.NDArray[np.integer]) -> Int32:
+    def around(source: Whole) -> Int32:
         """Returns the index of the innermost call that is active when each row starts. -1 if there is no such call,
         and for row -1.
         """

@@ -98,6 +98,10 @@ class Metrics(Mapping[str, Metric]):
         """
         return Figure(self.metric(key, title, window), value, note)
 
+    def measured(self, **values: Scalar) -> list[Figure]:
+        """Returns the values of these metrics by key."""
+        return self.figures(values)
+
     def figures(self, values: Mapping[str, Scalar], window: str = "") -> list[Figure]:
         """Returns the values of these metrics. If ``window`` is given, it replaces the window of each metric."""
         return [self.figure(key, value, window=window) for key, value in values.items()]

@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MAD_TO_DEVIATION
-
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, Bool, Float64
 
 # maximum probability that noise makes any rank of a comparison an outlier
 MAX_CHANCE = 0.001
@@ -42,7 +38,8 @@ def outlying_ranks(values: Float64, noise: Float64 | None = None) -> Bool:
         error = noise / math.sqrt(steps)
     with np.errstate(divide="ignore", invalid="ignore"):
         significant: Bool = _log_tail(excess / error[..., None], freedom) <= math.log(MAX_CHANCE / ranks)
-    return significant & (excess > 0)
+    significant &= excess > 0
+    return significant
 
 
 def median_of_others(values: Float64) -> Float64:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode, Served
 from tb_plugin.model.trace.steps.windows import INFERRED
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # Maximum relative difference of batch sizes in a steady run from that of its first step.
 ALIKE = 0.1

@@ -7,19 +7,16 @@ from collections import Counter
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.main_thread import main_thread
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Recorded thread names: number, and possibly a name in parentheses.
 _THREAD_NAME = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)

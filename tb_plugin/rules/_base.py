@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.advice import read_more, todo_of
@@ -21,31 +20,114 @@ from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_t
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, launching_threads
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, SHARED, STEP, STEPS, define
 from tb_plugin.analysis.recorded_share import is_sampled
 from tb_plugin.analysis.reported_steps import length_without_kernels, missing_computation
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Figure, Link, Notice, Severity
-from tb_plugin.rules._limits import Limit
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
-
+from tb_plugin.payloads import Figure, Link, Notice, Scalar, Severity
 
 WORTH = 0.01
 """Minimum saving of a finding, as a share of the step. Smaller savings are within step-to-step noise."""
 
 
+TIMELINE = Link("timeline", {}, "Show in timeline")
+FINDING_METRICS = SHARED.adding(
+    define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
+    define(
+        STEPS,
+        "ns",
+        {
+            "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
+            "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings would also save."),
+            "earlier_work_ns": (
+                "Work from before the recording",
+                "Device time of work launched before the recording, per step.",
+            ),
+            "step_time_mean_ns": ("Step time", "Mean step duration."),
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {
+            "saving_ratio": ("Share of step", "Upper bound of the saving divided by mean step time."),
+            "earlier_work_share": (
+                "Work from before the recording",
+                "Work from before the recording divided by step time.",
+            ),
+            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
+        },
+    ),
+    define(
+        FULL_TRACE,
+        "ratio",
+        {
+            "matrix_unknown_ratio": (
+                "Unknown use of matrix units",
+                "Share of kernel time with unknown use of matrix units.",
+            )
+        },
+    ),
+    define(
+        CHOSEN_STEPS,
+        "count",
+        {
+            "findings": ("Findings", "Checks that found a problem."),
+            "rules_looked": ("Checks run", "All checks that ran."),
+            "evidence": ("Events", "Events that support the finding."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "rule": ("Rule", "Rule id in docs/findings.md."),
+            "finding": ("Finding", "Title of the rule."),
+            "severity": ("Severity", "Set by the rule, or derived from the upper bound."),
+            "confidence": ("Confidence", "Certainty of the cause and of the saving."),
+        },
+    ),
+)
+
+
+class Limit(Enum):
+    """What limits a program's speed. The values appear in responses."""
+
+    MEMORY = "memory"
+    DATA_LOADING = "data loading"
+    CPU = "CPU overhead"
+    INITIALISATION = "initialisation"
+    CAPTURE = "graph capture"
+    GPU = "GPU"
+    COPIES = "copies"
+    COMMUNICATION = "communication"
+    PROFILER = "profiler"
+    STARTED_LATE = "recording started late"
+    TRUNCATED = "file truncated"
+    RECORDING = "recording"
+    GPU_NOT_RECORDED = "GPU work not recorded"
+    CPU_NOT_RECORDED = "CPU work not recorded"
+    CPU_ONLY = "CPU only"
+    UNKNOWN_KERNELS = "unknown kernels"
+    NOTHING = "nothing to fix"
+
+
 def percent(share: float) -> str:
     """Formats a share as a percentage, as in the docs: 0.02 as ``2 %``."""
     return f"{100 * share:g} %"
+
+
+def optional(is_given: object, **values: Scalar) -> dict[str, Scalar]:
+    """Returns the values of figures that are omitted if a condition does not hold."""
+    return values if is_given else {}
 
 
 class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
@@ -54,7 +136,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
-    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
+    _rows_by_kind: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
 
     @cached_property
     def steps(self) -> Steps:
@@ -81,15 +163,15 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         recorded = self.trace.steps.recorded
         return select_rows(self.trace, self.steps.label if recorded else self.chosen).rows
 
-    def of(self, *kinds: EventKind) -> Int64:
+    def rows_of(self, *kinds: EventKind) -> Int64:
         """Returns the rows of events of these kinds in the selected steps."""
-        if kinds not in self._of:
-            self._of[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
-        return self._of[kinds]
+        if kinds not in self._rows_by_kind:
+            self._rows_by_kind[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
+        return self._rows_by_kind[kinds]
 
     @cached_property
     def kernels(self) -> Int64:
-        return self.of(EventKind.KERNEL)
+        return self.rows_of(EventKind.KERNEL)
 
     @cached_property
     def host(self) -> Ranges:
@@ -208,7 +290,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         todo: str | None = None,
         measure: str | None = None,
         threshold: float | None = None,
-        evidence: Link | None = None,
+        evidence: Link | None = TIMELINE,
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "",
     ) -> Notice:
@@ -238,7 +320,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         more = handing if np.isin(running, self.threads).any() else handing[:0]
         return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
-    def part(self, category: str) -> tuple[float, float]:
+    def category_share(self, category: str) -> tuple[float, float]:
         """Returns the mean time per step of a category, and this time as a share of the step."""
         mean = self.breakdown.mean(category) or 0.0
         return mean, mean / self.step_ns if self.step_ns else 0.0
@@ -251,13 +333,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self.per_step(total) >= max(WORTH * self.step_ns, 1)
 
     @property
-    def each(self) -> str:
+    def per_step_words(self) -> str:
         """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this
         recording,``.
         """
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
-    def often(self, total: int, key: str) -> str:
+    def times_words(self, total: int, key: str) -> str:
         """Returns ``once`` or ``{key} times``, depending on how often the counted event happens per step."""
         count = len(self.steps.label)
         return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
@@ -272,14 +354,14 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def covered(self, rows: Int64) -> Ranges:
         """Returns the time ranges in which these host events run in the steps, excluding waits for the profiler."""
-        return subtract(self.open(rows), self.profiler_waits)
+        return subtract(self.covered_with_profiler(rows), self.profiler_waits)
 
-    def open(self, rows: Int64) -> Ranges:
+    def covered_with_profiler(self, rows: Int64) -> Ranges:
         """Returns the time ranges in which these host events run in the steps, including waits for the profiler."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     @cached_property
-    def once(self) -> Ranges:
+    def set_up_ranges(self) -> Ranges:
         """Returns the time ranges in which ``threads`` initialise the driver, load code or capture graphs.
 
         Compilation is excluded.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
@@ -13,14 +12,11 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
 from tb_plugin.analysis.reported_collectives import enclosing_operator, matching_names, reported_collectives
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 _LEAST_SHARE = 0.01
@@ -174,14 +170,14 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
     return found
 
 
-def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
+def _running(step: Int64, values: Int64, count: int) -> Float64:
     """Returns the cumulative sum of ``values`` within each step, as a share of the step's sum.
 
     Rows must be sorted by step.
     """
     total = sum_by(step, values, count)
     before = np.cumsum(total) - total
-    share: npt.NDArray[np.float64] = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
+    share: Float64 = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
     return share
 
 

@@ -9,9 +9,7 @@ from tb_plugin.analysis.metrics import Metrics, define
 from tb_plugin.payloads import Notice
 from tb_plugin.rules import rule_ids
 
-METRICS = Metrics(
-    define("", "text", {"ignored_rules": ("Names", "Unknown rule ids in ``torch_trace_ignore``.")}),
-)
+METRICS = Metrics(define("", "text", {"ignored_rules": ("Names", "Unknown rule ids in ``torch_trace_ignore``.")}))
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -43,6 +41,6 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
             severity="low",
             text="The file torch_trace_ignore contains unknown rule ids: {ignored_rules}.",
             todo="Correct these ids. docs/reference/rules.md lists all rule ids.",
-            figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
+            figures=METRICS.measured(ignored_rules=", ".join(unknown)),
         )
     ]

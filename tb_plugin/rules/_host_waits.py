@@ -7,7 +7,6 @@ from enum import IntEnum
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_operators
@@ -17,15 +16,12 @@ from tb_plugin.analysis.copy_directions import copy_texts, directions_of
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _HTOD = 0
 _PAGEABLE = "pageable"

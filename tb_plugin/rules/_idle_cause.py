@@ -8,22 +8,19 @@ import numpy as np
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.causes import TITLES, Cause
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.step_shares import UNRECORDED
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, Scene
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ratio",
-        {"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")},
-    ),
-    define("", "text", {"idle_cause": ("Largest cause", "Idle cause with the most time.")}),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ratio"): {"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")},
+        ("", "text"): {"idle_cause": ("Largest cause", "Idle cause with the most time.")},
+    }
 )
 
 PIECES = 200

@@ -6,40 +6,30 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.analysis.metrics import STEPS
+from tb_plugin.lib.groupby import Float64, Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, Scene
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "launching_ns": (
-                "Launch idle",
-                "Idle time due to operators, launch calls and launch latency, per step.",
-            ),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {
+            "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
             "launch_every_ns": (
                 "Host time per launch",
                 "Host time in operators and runtime calls, divided by launches.",
             ),
             "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },
-    ),
-    define(STEPS, "number", {"step_launches": ("Launches", "Launches per step.")}),
-    define(STEPS, "ratio", {"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")}),
+        (STEPS, "number"): {"step_launches": ("Launches", "Launches per step.")},
+        (STEPS, "ratio"): {"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")},
+    }
 )
 
 STARVED = 0.01
@@ -69,7 +59,9 @@ class Starving(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in which each launching thread runs operators or runtime calls, by thread."""
     others: Ranges
     """Time ranges in which a launching thread does work that other rules cover."""
-    figures: tuple[Figure, ...]
+    idle_share: float
+    """Launch idle time divided by step time."""
+    figures: list[Figure]
 
 
 def launches_of(s: Scene) -> Int64:
@@ -126,14 +118,14 @@ def starvation_finding(s: Scene) -> Starving | None:
     median = int(kernels[(len(kernels) - 1) // 2])
     if median > every:
         return None
-    values = {
-        "launching_ns": launching,
-        "launching_ratio": launching / s.step_ns,
-        "launch_every_ns": every,
-        "kernel_median_ns": median,
-        "step_launches": s.per_step(len(call)),
-        "step_time_mean_ns": s.step_ns,
-    }
-    figures = tuple(METRICS.figure(key, value) for key, value in values.items())
+    share = launching / s.step_ns
+    figures = METRICS.measured(
+        launching_ns=launching,
+        launching_ratio=share,
+        launch_every_ns=every,
+        kernel_median_ns=median,
+        step_launches=s.per_step(len(call)),
+        step_time_mean_ns=s.step_ns,
+    )
     step = np.searchsorted(s.steps.host_start_ns, trace.start_ns[call], side="right") - 1
-    return Starving(call, step, operators, others, figures)
+    return Starving(call, step, operators, others, share, figures)

@@ -7,19 +7,15 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import distinct_values, group
+from tb_plugin.lib.groupby import Bool, Float64, Int64, distinct_values, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
 from tb_plugin.rules._shapes import Dims, arguments, input_dims, input_types, names_that
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 STEP = 8
 """Dimensions should be multiples of this number: matrix units read 16 bytes at once, which are 8 numbers of 16 bits."""
@@ -56,7 +52,7 @@ class Products(msgspec.Struct, frozen=True, eq=False):
     odd: Int64
     """A dimension of the product that is not a multiple of 8; 0 = none or unknown."""
 
-    def take(self, of: npt.NDArray[np.bool_]) -> Products:
+    def take(self, of: Bool) -> Products:
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
@@ -18,21 +17,19 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.errors import PartFailed
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._base import WORTH, Bounds, Detection, NoSaving, Rule, Scene
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Limit, NoSaving, Rule, Scene
 from tb_plugin.rules._dismissed import LeftOut
-from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._verdict import Verdict, verdict_of
 from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.rules.low_utilization import RULE as LOW
 from tb_plugin.rules.low_utilization import is_explained
-
-Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
@@ -205,9 +202,9 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
 
 def _repeated(scene: Scene, change: Change) -> Change:
     """Returns the change, excluding host time for work that occurs once per run, such as code loading."""
-    if not len(change.host) or not len(scene.once):
+    if not len(change.host) or not len(scene.set_up_ranges):
         return change
-    return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
+    return msgspec.structs.replace(change, host=subtract(change.host, scene.set_up_ranges))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:

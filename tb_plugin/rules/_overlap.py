@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
-
-Int64 = npt.NDArray[np.int64]
 
 HIDDEN = 0.75
 """Minimum share of a copy's time that is saved if the copy overlaps with computation.

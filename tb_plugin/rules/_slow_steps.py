@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
@@ -15,48 +14,36 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
-from tb_plugin.analysis.metrics import STEP, STEPS, define
+from tb_plugin.analysis.metrics import STEP, STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
-from tb_plugin.lib.groupby import distinct_values, sum_by
+from tb_plugin.lib.groupby import Int64, distinct_values, sum_by
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Rule, Scene
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEP,
-        "ns",
-        {
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEP, "ns"): {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
             "differs_row_ns": ("Excess there", "Extra time that the slowest step spends in this line or operator."),
             "differs_ns": ("Larger by", "Extra time that the slowest step spends in this part."),
         },
-    ),
-    define(
-        STEPS,
-        "ns",
-        {
+        (STEPS, "ns"): {
             "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
             "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
         },
-    ),
-    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")}),
-    define(
-        STEP,
-        "code",
-        {"differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")},
-    ),
-    define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
+        (STEPS, "ratio"): {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")},
+        (STEPS, "count"): {"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")},
+        (STEP, "code"): {
+            "differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")
+        },
+        ("", "text"): {"differs": ("Part", "Step part with the most extra time in the slowest step.")},
+    }
 )
 
 OTHERS = 3
@@ -67,12 +54,7 @@ MIN_EXPLAINED_SHARE = 0.1
 """A Python line, call or kernel is reported only if it causes at least this share of the largest difference."""
 HOST_BOUND = 0.9
 """Minimum share of the step for which a host or device is busy, if it is the bottleneck."""
-_BUSY = {
-    "kernel": "Kernels",
-    "memcpy": "Copies",
-    "memset": "Memsets",
-    "communication": "Communication",
-}
+_BUSY = {"kernel": "Kernels", "memcpy": "Copies", "memset": "Memsets", "communication": "Communication"}
 _HOST: Mapping[str, tuple[str, Cause | None]] = {
     "runtime": ("Runtime calls", None),
     "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
@@ -200,7 +182,7 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
         severity="medium",
         text=f"{text}.",
         todo=s.todo(advice or rule) or s.todo(rule),
-        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        figures=METRICS.figures(values),
         measure="excess_ratio",
         threshold=WORTH,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),

@@ -8,14 +8,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.lib.groupby import stable_order
+from tb_plugin.lib.groupby import Bool, Int64, Whole, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._shapes import rows_that
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 LEVELS = 4
 """Number of enclosing operators to search, starting from the launch of a copy.
@@ -79,7 +76,7 @@ def optimizer_steps(trace: TraceTable) -> Updates:
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
 
 
-def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
+def enclosing_match(trace: TraceTable, operators: Whole, pattern: str) -> Int64:
     """Returns, for each operator, the innermost enclosing operator whose name matches a regex; -1 = none.
 
     An operator also counts as enclosing itself.

@@ -23,8 +23,7 @@ from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, sub
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Limit, Scene
 
 MIN_SHARE = 0.2
 """Minimum share of the steps that the limiting cause takes. This minimum does not apply to kernels."""

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
 
 _PARTS = {
     "backward_operator": "{backward_operator}",
@@ -27,27 +22,19 @@ _PARTS = {
     "module": " in {module}",
     "forward_line": " at {forward_line}",
 }
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
-    ),
-    define(
-        STEPS,
-        "number",
-        {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
-    ),
-    define(
-        STEPS,
-        "count",
-        {
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {
+            "backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")
+        },
+        (STEPS, "number"): {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
+        (STEPS, "count"): {
             "backward_sync_kinds": (
                 "Backward operators",
                 "Distinct operators that wait, by forward operator, module and line.",
             )
         },
-    ),
+    }
 )
 
 
@@ -60,8 +47,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, count_text(place))}. Likely cause: deterministic algorithms, because the "
-        "forward operators do not wait.",
+        text=f"{s.per_step_words} {_told(s, said, kinds, count_text(place))}. Likely cause: deterministic algorithms, "
+        "because the forward operators do not wait.",
         figures=[
             *said,
             METRICS.figure("backward_sync_calls", s.per_step(count_text(place))),
@@ -69,11 +56,9 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
-        why=(
-            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not "
-            "record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the "
-            "operators that wait and their copies disappear too."
-        ),
+        why="The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not record "
+        "whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the operators that wait "
+        "and their copies disappear too.",
         confidence="medium",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
@@ -82,7 +67,7 @@ def _look(s: Scene) -> Detection | None:
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
     known = {each.metric.key for each in said}
     named = "".join(part for key, part in _PARTS.items() if key in known)
-    often = s.often(waits, "backward_sync_calls")
+    often = s.times_words(waits, "backward_sync_calls")
     if kinds == 1:
         return f"{named} makes the host wait {{backward_sync_ns}} for the device, {often}"
     return (

@@ -7,16 +7,13 @@ import re
 import numpy as np
 
 from tb_plugin.analysis.communication import BACKEND
-from tb_plugin.analysis.metrics import define
 from tb_plugin.analysis.range_patterns import DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene
 
-METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Backends", "Recorded backends, all different from the recommended one.")}),
+METRICS = FINDING_METRICS.defining(
+    {("", "text"): {"others": ("Backends", "Recorded backends, all different from the recommended one.")}}
 )
 
 
@@ -40,6 +37,7 @@ def _look(s: Scene) -> Detection | None:
                 METRICS.figure("backend", ", ".join(sorted(best))),
                 METRICS.figure("others", ", ".join(sorted(seen))),
             ],
+            evidence=None,
         ),
         NO_SAVING,
     )
@@ -67,10 +65,8 @@ RULE = Rule(
     look=_look,
     order=440,
     detects="Processes use a communication backend that is not designed for the GPUs.",
-    threshold=(
-        "`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the "
-        "recommended one, and no collective kernel runs."
-    ),
+    threshold="`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the recommended one, and "
+    "no collective kernel runs.",
     saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
         NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the name NCCL means RCCL.

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.experts import Dispatched, token_dispatches
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
 
 UNEVEN = 1.25
 """Minimum ratio of the largest token count of a rank to the mean.
 
 With several hundred tokens per rank, the ratio from random variation alone is smaller.
 """
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {
-            "rank_tokens_ratio": (
-                "Max over mean",
-                "Tokens of the busiest rank divided by the mean over ranks.",
-            ),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "number"): {
+            "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
             "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
         },
-    ),
-    define(
-        STEPS,
-        "ns",
-        {
+        (STEPS, "ns"): {
             "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
             "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
         },
-    ),
+    }
 )
 
 
@@ -57,25 +46,19 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=(
-            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of "
-            "tokens. Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the "
-            "busiest rank."
+        text="Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of tokens. "
+        "Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the busiest rank.",
+        figures=METRICS.measured(
+            rank_tokens_ratio=ratio,
+            dispatches_told=s.per_step(int(mine.sum())),
+            experts_ns=s.per_step(int(experts.sum())),
+            uneven_ns=s.per_step(int(waits[mine].sum())),
         ),
-        figures=[
-            METRICS.figure("rank_tokens_ratio", ratio),
-            METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
-            METRICS.figure("experts_ns", s.per_step(int(experts.sum()))),
-            METRICS.figure("uneven_ns", s.per_step(int(waits[mine].sum()))),
-        ],
         measure="rank_tokens_ratio",
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
-        why=(
-            "All ranks wait until the busiest rank returns its results. Only the amounts that the recorded rank "
-            "sends are known; other ranks may send different amounts. Upper bound: the wait caused by the "
-            "imbalance. Lower bound: zero."
-        ),
+        why="All ranks wait until the busiest rank returns its results. Only the amounts that the recorded rank sends are "
+        "known; other ranks may send different amounts. Upper bound: the wait caused by the imbalance. Lower bound: zero.",
         confidence="low",
     )
     return Detection(
@@ -114,14 +97,10 @@ RULE = Rule(
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
-    threshold=(
-        f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at "
-        f"least {percent(WORTH)} of the step."
-    ),
-    saving=(
-        "Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that "
-        "return results. Lower bound: 0."
-    ),
+    threshold=f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at least "
+    f"{percent(WORTH)} of the step.",
+    saving="Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that return "
+    "results. Lower bound: 0.",
     needs="Token dispatches with recorded sizes.",
     notes="""
         The mean is weighted by expert time. Only the amounts that the recorded rank sends are known, so the confidence

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
-    ),
-    define(STEPS, "number", {"exposed_copies": ("Copies", "Exposed copies per step.")}),
-    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")}),
-    define(
-        STEPS,
-        "code",
-        {"exposed_copy_line": ("Python line", LINE.format("copy"))},
-    ),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
+        (STEPS, "number"): {"exposed_copies": ("Copies", "Exposed copies per step.")},
+        (STEPS, "bytes"): {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")},
+        (STEPS, "code"): {"exposed_copy_line": ("Python line", LINE.format("copy"))},
+    }
 )
 
 
@@ -50,21 +38,18 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the compute stream while nothing else runs"
+        text=f"{s.per_step_words} copies to the device run for {{exposed_copy_ns}} on the compute stream while nothing else "
+        "runs"
         + (", {exposed_copy_bytes}" if size.any() else "")
         + (", mostly at {exposed_copy_line}." if line else "."),
-        figures=[
-            METRICS.figure("exposed_copy_ns", s.per_step(int(bare.sum()))),
-            METRICS.figure("exposed_copies", s.per_step(len(copies))),
-            METRICS.figure("exposed_copy_bytes", s.per_step(int(size.sum()))),
-            *([METRICS.figure("exposed_copy_line", line)] if line else []),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "A stream runs its work in order, so a kernel waits for the preceding copy. The bounds assume that "
-            "the data is ready one step before its use. Other work then overlaps 75 % (lower bound) to 100 % "
-            "(upper bound) of these copies."
+        figures=METRICS.measured(
+            exposed_copy_ns=s.per_step(int(bare.sum())),
+            exposed_copies=s.per_step(len(copies)),
+            exposed_copy_bytes=s.per_step(int(size.sum())),
+            **optional(line, exposed_copy_line=line),
         ),
+        why="A stream runs its work in order, so a kernel waits for the preceding copy. The bounds assume that the data is "
+        "ready one step before its use. Other work then overlaps 75 % (lower bound) to 100 % (upper bound) of these copies.",
         confidence="medium",
     )
     least, most = (Change(row=copies, less_ns=np.minimum(overlapped_ns(s, copies, low), bare)) for low in (True, False))
@@ -78,10 +63,8 @@ RULE = Rule(
     order=60,
     detects="Copies to the GPU run on a compute stream while nothing else runs.",
     threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
-    saving=(
-        f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} "
-        "of this time."
-    ),
+    saving=f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} of this "
+    "time.",
     notes="""
         The CPU does not wait for these copies. The bounds assume that the data is available one step before its use, as
         a batch usually is.

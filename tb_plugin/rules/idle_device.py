@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.device_time import busy_title
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import NO_SAVING, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._idle_cause import METRICS, largest_cause, window_words
-from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
@@ -46,10 +45,8 @@ RULE = Rule(
     look=_look,
     order=500,
     detects="A GPU idles, and no finding explains most of it.",
-    threshold=(
-        f"The utilization of the GPU is below {percent(BUSY)}, and `low_utilization` does not apply. All "
-        "findings together save less than half of the idle time."
-    ),
+    threshold=f"The utilization of the GPU is below {percent(BUSY)}, and `low_utilization` does not apply. All findings "
+    "together save less than half of the idle time.",
     saving="None: the finding shows the largest idle cause and its share of the idle time.",
     notes="""
         The rule runs only if `low_utilization` does not apply. Without `idle_device`, a trace with few findings might
@@ -58,11 +55,6 @@ RULE = Rule(
     cases=(),
     saves=False,
     needs_kernels=True,
-    limits=(
-        Limit.CPU,
-        Limit.INITIALISATION,
-        Limit.CAPTURE,
-        Limit.CPU_NOT_RECORDED,
-    ),
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
     is_fallback=True,
 )

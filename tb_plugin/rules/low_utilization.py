@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import NO_SAVING, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._idle_cause import METRICS, LargestCause, largest_cause, window_words
-from tb_plugin.rules._limits import Limit
 
 LOW_UTILIZATION = 0.5
 EXPLAINED = 0.5
@@ -66,10 +65,8 @@ RULE = Rule(
     look=_look,
     order=490,
     detects="A GPU is idle most of the time, and other findings explain less than half of the idle time.",
-    threshold=(
-        f"The utilization of the GPU is below {percent(LOW_UTILIZATION)}, and all findings together save less "
-        f"than {percent(EXPLAINED)} of the idle time."
-    ),
+    threshold=f"The utilization of the GPU is below {percent(LOW_UTILIZATION)}, and all findings together save less than "
+    f"{percent(EXPLAINED)} of the idle time.",
     saving="None: the finding shows the largest idle cause and its share of the idle time.",
     notes="""
         For the 200 longest idle periods with that cause, the finding also shows the CPU activity, operator and Python
@@ -79,10 +76,5 @@ RULE = Rule(
     cases=("", *_CASES.values(), "unlaunched"),
     saves=False,
     needs_kernels=True,
-    limits=(
-        Limit.CPU,
-        Limit.INITIALISATION,
-        Limit.CAPTURE,
-        Limit.CPU_NOT_RECORDED,
-    ),
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
 )

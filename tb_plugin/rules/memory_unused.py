@@ -26,10 +26,8 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             least,
-            why=(
-                "A larger batch gives each launch more work and reads weights once for more samples. One "
-                "recording cannot show the saving."
-            ),
+            why="A larger batch gives each launch more work and reads weights once for more samples. One recording cannot "
+            "show the saving.",
             confidence="high",
         ),
         NO_SAVING,

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {
             "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
             "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
         },
-    ),
-    define(
-        STEPS,
-        "bytes",
-        {
+        (STEPS, "bytes"): {
             "offload_to_host_bytes": ("To host", "Bytes offloaded to the host per step."),
             "offload_to_device_bytes": ("To device", "Bytes loaded back to the device per step."),
         },
-    ),
+    }
 )
 
 
@@ -45,19 +36,16 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is "
-        f"exposed. The copies move {{offload_to_host_bytes}} to the host and {{offload_to_device_bytes}} to the device.",
-        figures=[
-            METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
-            METRICS.figure("offload_alone_ns", s.per_step(bare)),
-            METRICS.figure("offload_to_host_bytes", s.per_step(int(size[there].sum()))),
-            METRICS.figure("offload_to_device_bytes", s.per_step(int(size[~there].sum()))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Offloading saves device memory but costs copies between host and device. Upper bound: all of these "
-            "copies and their calls disappear. Lower bound: the exposed part disappears."
+        text=f"{s.per_step_words} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is "
+        "exposed. The copies move {offload_to_host_bytes} to the host and {offload_to_device_bytes} to the device.",
+        figures=METRICS.measured(
+            offload_ns=s.per_step(int(trace.dur_ns[rows].sum())),
+            offload_alone_ns=s.per_step(bare),
+            offload_to_host_bytes=s.per_step(int(size[there].sum())),
+            offload_to_device_bytes=s.per_step(int(size[~there].sum())),
         ),
+        why="Offloading saves device memory but costs copies between host and device. Upper bound: all of these copies and "
+        "their calls disappear. Lower bound: the exposed part disappears.",
         confidence="medium",
     )
     calls = np.unique(trace.launch[rows])
@@ -79,10 +67,8 @@ RULE = Rule(
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
     threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
-    saving=(
-        "Lower bound: the exposed time of these copies. Upper bound: the time of all these copies, including "
-        "their calls and operators."
-    ),
+    saving="Lower bound: the exposed time of these copies. Upper bound: the time of all these copies, including their calls "
+    "and operators.",
     needs="Copies with an offloading [role](../concepts/attribution.md#parallelism).",
     notes="""
         Other rules ignore copies that bring offloaded tensors back to the GPU.

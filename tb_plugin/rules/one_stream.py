@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene, percent
 
 FILLED = 0.5
 """Maximum number of blocks per multiprocessor. Two kernels with so few blocks fit on a device at the same time."""
@@ -28,19 +21,17 @@ LONG_NS = 20_000
 OVERLAP_SHARE = 0.02
 """Minimum share of the saving in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {
             "part_filled_ns": (
                 "Partly filled",
                 "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
             ),
             "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
         },
-    ),
-    define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),
+        ("", "code"): {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")},
+    }
 )
 
 
@@ -77,21 +68,15 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="info",
-        text=(
-            "Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per "
-            "step. They run one after another on one stream. If these modules are independent, {could_overlap_ns} "
-            "could overlap."
+        text="Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per step. They "
+        "run one after another on one stream. If these modules are independent, {could_overlap_ns} could overlap.",
+        figures=METRICS.measured(
+            neighbours=both[0][1],
+            part_filled_ns=s.per_step(int(trace.dur_ns[rows[shown]].sum())),
+            could_overlap_ns=s.per_step(int(could.sum())),
         ),
-        figures=[
-            METRICS.figure("neighbours", both[0][1]),
-            METRICS.figure("part_filled_ns", s.per_step(int(trace.dur_ns[rows[shown]].sum()))),
-            METRICS.figure("could_overlap_ns", s.per_step(int(could.sum()))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. "
-            "Dependent modules cannot overlap, and the trace does not record dependencies."
-        ),
+        why="A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. Dependent "
+        "modules cannot overlap, and the trace does not record dependencies.",
         confidence="low",
     )
     return Detection(notice, NO_SAVING, s.by_length(rows[shown]))
@@ -157,11 +142,9 @@ RULE = Rule(
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
-    threshold=(
-        f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of "
-        "step time (`could_overlap_ns`)."
-    ),
-    saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
+    threshold=f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of step time "
+    "(`could_overlap_ns`).",
+    saving="None: dependent modules cannot overlap, and the trace does not record dependencies.",
     needs="Modules, and blocks per multiprocessor.",
     notes="""
         Kernels count if they take at least 20 us, run alone, and have less than half a block per multiprocessor.

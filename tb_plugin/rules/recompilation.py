@@ -5,31 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
-    ),
-    define(
-        STEPS,
-        "count",
-        {
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
+        (STEPS, "count"): {
             "recompiled": ("Recompilations", "Functions that were recompiled."),
             "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
-    ),
-    define(STEPS, "code", {"recompiled_regions": ("Regions", "Recompiled regions.")}),
+        (STEPS, "code"): {"recompiled_regions": ("Regions", "Recompiled regions.")},
+    }
 )
 
 
@@ -51,12 +43,12 @@ def _look(s: Scene) -> Detection | None:
     names = [made.names[at] for at in dict.fromkeys(made.region[again[s.rows[made.row[again]]]].tolist())]
     if not names:
         return None
-    figures = [
-        METRICS.figure("recompiled", len(names)),
-        METRICS.figure("recompiling_ns", measure(compiling)),
-        *([METRICS.figure("failed_guards", failed)] if failed else []),
-        METRICS.figure("recompiled_regions", ", ".join(names)),
-    ]
+    figures = METRICS.measured(
+        recompiled=len(names),
+        recompiling_ns=measure(compiling),
+        **optional(failed, failed_guards=failed),
+        recompiled_regions=", ".join(names),
+    )
     notice = s.notice(
         RULE,
         severity="medium",
@@ -65,10 +57,8 @@ def _look(s: Scene) -> Detection | None:
         + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
-        why=(
-            "A failed guard means that a size, a type or a value changed since compilation. The bounds "
-            "assume no recompilation."
-        ),
+        why="A failed guard means that a size, a type or a value changed since compilation. The bounds assume no "
+        "recompilation.",
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(made.row[again]))
@@ -88,8 +78,5 @@ RULE = Rule(
         of failed guards.
     """,
     has_data=has_regions,
-    limits=(
-        Limit.CPU,
-        Limit.CPU_ONLY,
-    ),
+    limits=(Limit.CPU, Limit.CPU_ONLY),
 )

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.lib.groupby import Bool, Groups, Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._shapes import Dims, arguments, input_dims
 from tb_plugin.rules._streams import enclosing_match, streams
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 REPEATED = 4
 """Minimum number of casts by one Python line in one module call.
@@ -29,14 +22,12 @@ A smaller number of casts may be those of queries, keys and values, which look a
 """
 CAST_SHARE = 0.01
 """Minimum share of these casts in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
-    ),
-    define(STEPS, "number", {"casts": ("Casts", "Repeated casts per step.")}),
-    define(STEPS, "code", {"cast_line": ("Python line", LINE.format("cast"))}),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
+        (STEPS, "number"): {"casts": ("Casts", "Repeated casts per step.")},
+        (STEPS, "code"): {"cast_line": ("Python line", LINE.format("cast"))},
+    }
 )
 
 
@@ -65,17 +56,12 @@ def _look(s: Scene) -> Detection | None:
         severity="medium",
         text="{casts} kernels per step repeat an earlier cast and take {casts_ns}"
         + (", mostly at {cast_line}." if line else "."),
-        figures=[
-            METRICS.figure("casts", s.per_step(len(rows))),
-            METRICS.figure("casts_ns", s.per_step(time)),
-            *([METRICS.figure("cast_line", line)] if line else []),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
-            "this. Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both "
-            "bounds assume that round-trip casts disappear."
+        figures=METRICS.measured(
+            casts=s.per_step(len(rows)), casts_ns=s.per_step(time), **optional(line, cast_line=line)
         ),
+        why="Casts of the same shape and type at one line probably cast the same tensor; the trace does not show this. "
+        "Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both bounds assume that "
+        "round-trip casts disappear.",
         confidence="medium",
     )
     outer = np.unique(cast[redundant])
@@ -169,11 +155,8 @@ RULE = Rule(
     order=340,
     detects="The same tensor is cast repeatedly, or cast to another type and back.",
     threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
-    saving=(
-        "Lower bound: the time of all casts except the first per module call, or per weight and step. Both "
-        "casts of a round trip count. Upper bound: the time of all casts except the first per step, "
-        "including their operators."
-    ),
+    saving="Lower bound: the time of all casts except the first per module call, or per weight and step. Both casts of a "
+    "round trip count. Upper bound: the time of all casts except the first per step, including their operators.",
     needs="Input shapes and types.",
     notes="""
         Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape and

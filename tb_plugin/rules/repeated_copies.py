@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._overlap import bytes_of, overlapped_ns
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
-    ),
-    define(
-        STEPS,
-        "bytes",
-        {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
-    ),
-    define(
-        STEPS,
-        "ns",
-        {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
-    ),
-    define(STEPS, "code", {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")}),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "number"): {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
+        (STEPS, "bytes"): {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
+        (STEPS, "ns"): {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
+        (STEPS, "code"): {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")},
+    }
 )
 
 
@@ -128,22 +111,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=(
-            "{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
-            "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host."
+        text="{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
+        "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host.",
+        figures=METRICS.measured(
+            repeated_copy_line=s.line(row),
+            repeated_copies=s.per_step(len(row)),
+            repeated_copy_bytes=s.per_step(int(bytes_of(trace, row).sum())),
+            repeated_copy_ns=s.per_step(int(trace.dur_ns[np.unique(whole)].sum())),
         ),
-        figures=[
-            METRICS.figure("repeated_copy_line", s.line(row)),
-            METRICS.figure("repeated_copies", s.per_step(len(row))),
-            METRICS.figure("repeated_copy_bytes", s.per_step(int(bytes_of(trace, row).sum()))),
-            METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. "
-            "Upper bound: no copy remains. The trace does not record which tensor is copied. But line, operator, "
-            "shape and size repeat, with no batch or backward pass in between."
-        ),
+        why="Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. Upper "
+        "bound: no copy remains. The trace does not record which tensor is copied. But line, operator, shape and size "
+        "repeat, with no batch or backward pass in between.",
         confidence="medium",
     )
     return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)
@@ -163,13 +141,10 @@ RULE = Rule(
     look=_look,
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
-    threshold="Each step that has such copies has at least two. Together, these copies take at least "
-    f"{percent(WORTH)} of the step.",
-    saving=(
-        "Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies "
-        "except the first per step. The saving of the first copy is that of a prefetched copy in "
-        "`pageable_copies`."
-    ),
+    threshold=f"Each step that has such copies has at least two. Together, these copies take at least {percent(WORTH)} of "
+    "the step.",
+    saving="Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies except the "
+    "first per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`.",
     needs="Recorded Python lines, steps and a backward pass.",
     notes="""
         Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is loaded

@@ -27,10 +27,8 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             notice,
-            why=(
-                "Returning memory to the driver waits for the device, and requesting memory again blocks the host. "
-                "The finding about driver calls shows the cost."
-            ),
+            why="Returning memory to the driver waits for the device, and requesting memory again blocks the host. The "
+            "finding about driver calls shows the cost.",
             confidence="high",
         ),
         NO_SAVING,

@@ -41,10 +41,8 @@ def _look(s: Scene) -> Detection | None:
     words = Words(
         text=f"{{unusual_steps}} {plural(len(slow), 'step takes', 'steps take')} much longer than the median of "
         f"{{usual_step_ns}}: {'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
-        why=(
-            "One slow step delays all ranks. Upper bound: slow steps take as long as the other steps. Lower "
-            "bound: slow steps exceed the other steps by up to twice the range of the other steps."
-        ),
+        why="One slow step delays all ranks. Upper bound: slow steps take as long as the other steps. Lower bound: slow "
+        "steps exceed the other steps by up to twice the range of the other steps.",
         advice=_ADVICE,
     )
     return slow_steps_finding(s, RULE, words, dur, slow, others)
@@ -56,10 +54,8 @@ RULE = Rule(
     look=_look,
     order=190,
     detects="A few steps take much longer than the other steps.",
-    threshold=(
-        f"These steps exceed the median step by more than {FAR} median absolute deviations and by more than "
-        f"{percent(BEYOND)}. Together, their excess is at least {percent(WORTH)} of the time of all steps."
-    ),
+    threshold=f"These steps exceed the median step by more than {FAR} median absolute deviations and by more than "
+    f"{percent(BEYOND)}. Together, their excess is at least {percent(WORTH)} of the time of all steps.",
     saving="The excess of these steps, with bounds as in `slow_first_step`.",
     needs="At least three steps that are not slow.",
     notes="""

@@ -6,25 +6,19 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Bool, Int64, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import matrix_kernels, peaks_of
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments, input_dims, largest_inputs, rows_that
 from tb_plugin.rules._streams import Streams, streams
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 ATTENTION_SHARE = 0.01
 """Minimum share of unfused attention in the kernel time. Smaller shares save less than 1 % of a step."""
@@ -36,18 +30,12 @@ USUAL = 4
 This includes recomputation in the backward pass.
 """
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
-    ),
-    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Score time divided by kernel time.")}),
-    define(
-        STEPS,
-        "number",
-        {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
-    ),
+METRICS = FINDING_METRICS.defining(
+    {
+        (STEPS, "ns"): {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
+        (STEPS, "ratio"): {"scores_ratio": ("Scores", "Score time divided by kernel time.")},
+        (STEPS, "number"): {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
+    }
 )
 
 
@@ -95,24 +83,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text=(
-            "Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of "
-            "the kernel time."
+        text="Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of the "
+        "kernel time.",
+        figures=METRICS.measured(
+            scores_ns=s.per_step(time), scores_ratio=time / total, unfused_attentions=s.per_step(len(softmax))
         ),
-        figures=[
-            METRICS.figure("scores_ns", s.per_step(time)),
-            METRICS.figure("scores_ratio", time / total),
-            METRICS.figure("unfused_attentions", s.per_step(len(softmax))),
-        ],
         measure="scores_ratio",
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
-        why=(
-            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
-            "the scores on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes "
-            "are recorded, the upper bound also assumes that matmuls reach the device's peak. The lower bound "
-            "assumes a quarter of this peak."
-        ),
+        why="Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps the scores "
+        "on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes are recorded, the upper "
+        "bound also assumes that matmuls reach the device's peak. The lower bound assumes a quarter of this peak.",
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
         else "medium",
@@ -190,11 +171,9 @@ RULE = Rule(
     order=300,
     detects="Attention runs as separate kernels that write and read the score matrix.",
     threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
-    saving=(
-        "The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is "
-        "saved too. Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul "
-        "time minus four times the time at the peak."
-    ),
+    saving="The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is saved too. Upper "
+    "bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time minus four times the time at the "
+    "peak.",
     notes="""
         At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All these kernels are elementwise,
         norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded, the later matmul

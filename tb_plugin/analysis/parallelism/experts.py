@@ -6,15 +6,12 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
+from tb_plugin.lib.groupby import Float64, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 # Limits the digits, because texts may contain any number.
 _TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
