@@ -60,10 +60,7 @@ class Traits(msgspec.Struct, frozen=True):
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """For views about workers: maps a key in the report of a worker to a column of the table ``workers``."""
     companion: str = ""
-    """Id of a view for another kind of profile in the same run.
-
-    ``Joining.join`` also receives the parts of that view.
-    """
+    """Id of a view for another kind of profile in the same run. ``Joining.join`` also receives the parts of that view."""
 
 
 class Params(msgspec.Struct, frozen=True):

@@ -59,9 +59,7 @@ def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each device row, the track of the launching thread and the track of the requesting thread (-1 =
-    none).
-    """
+    """Returns, for each device row, the track of the launching thread and the track of the requesting thread (-1 = none)."""
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]

@@ -139,10 +139,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 
 class DeviceRatios(msgspec.Struct, frozen=True):
-    """Ratios of one device, from 0 to 1.
-
-    Their definitions are those of the old plugin. None if a ratio is not available.
-    """
+    """Ratios of one device, from 0 to 1. Their definitions are those of the old plugin. None if a ratio is not available."""
 
     utilization: float | None
     sm_efficiency: float | None

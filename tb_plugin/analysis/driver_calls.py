@@ -27,10 +27,7 @@ MIN_SETUP_NS = 500_000_000
 
 
 class DriverCalls(msgspec.Struct, frozen=True):
-    """Numbers and host times of top-level driver calls in the steps.
-
-    ``steps_ns`` is the total duration of the steps.
-    """
+    """Numbers and host times of top-level driver calls in the steps. ``steps_ns`` is the total duration of the steps."""
 
     malloc_calls: int
     malloc_ns: int

@@ -54,10 +54,7 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns a mapping of these metrics and the metrics in ``groups``.
-
-        Raises ValueError if a key is defined twice.
-        """
+        """Returns a mapping of these metrics and the metrics in ``groups``. Raises ValueError if a key is defined twice."""
         return Metrics(self, *groups)
 
     def defining(self, texts: Mapping[tuple[str, Unit], Mapping[str, tuple[str, str]]]) -> Metrics:

@@ -40,10 +40,7 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 
 
 def name_matches(trace: TraceTable, pattern: str) -> Bool:
-    """Returns, for each event, whether its name contains a match of an RE2 pattern.
-
-    An empty pattern matches nothing.
-    """
+    """Returns, for each event, whether its name contains a match of an RE2 pattern. An empty pattern matches nothing."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)

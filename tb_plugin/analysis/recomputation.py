@@ -142,10 +142,7 @@ def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """Returns the start time of each backward operator.
-
-    The last entry is for index -1 and is earlier than all times.
-    """
+    """Returns the start time of each backward operator. The last entry is for index -1 and is earlier than all times."""
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 

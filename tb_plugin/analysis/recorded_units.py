@@ -35,9 +35,7 @@ _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
 def unit_and_factor(text: str) -> tuple[Unit, float] | None:
-    """Returns the unit, and the factor that converts recorded values to this unit; None if the text is not a known
-    unit.
-    """
+    """Returns the unit, and the factor that converts recorded values to this unit; None if the text is not a known unit."""
     return UNITS.get(text.strip())
 
 

@@ -44,9 +44,7 @@ class ServedSteps(msgspec.Struct, frozen=True, eq=False):
     work_ns: Int64
     """Part of ``period_ns`` during which devices are busy with work of any step. -1 for the last step."""
     unrecorded_ns: Int64
-    """Time between the start of each step and the start of the next step during which devices run only unrecorded
-    work.
-    """
+    """Time between the start of each step and the start of the next step during which devices run only unrecorded work."""
     is_unusual: Bool
     """Whether the step is a decode step that takes much longer than other decode steps with a similar batch size."""
     steady: tuple[int, int]

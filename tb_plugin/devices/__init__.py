@@ -20,10 +20,7 @@ from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 
 class _AnyOf:
-    """Searches a text for any of several regexes.
-
-    They are compiled on first use, because most traces need few of them.
-    """
+    """Searches a text for any of several regexes. They are compiled on first use, because most traces need few of them."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)

@@ -294,10 +294,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "",
     ) -> Notice:
-        """Returns a notice for this rule.
-
-        If ``todo`` is None, the notice contains the profiler's advice for the rule.
-        """
+        """Returns a notice for this rule. If ``todo`` is None, the notice contains the profiler's advice for the rule."""
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -334,9 +331,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @property
     def per_step_words(self) -> str:
-        """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this
-        recording,``.
-        """
+        """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this recording,``."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def times_words(self, total: int, key: str) -> str:
@@ -480,10 +475,7 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
         return self.module.rpartition(".")[2]
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of the rule's advice in ``profilers``.
-
-        Raises KeyError if the rule does not declare this case.
-        """
+        """Returns the key of the rule's advice in ``profilers``. Raises KeyError if the rule does not declare this case."""
         if case not in self.cases:
             raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
         return ".".join(filter(None, (self.advice or self.id, case)))

@@ -46,10 +46,7 @@ class Collectives(msgspec.Struct, frozen=True, eq=False):
     is_serial: Bool
     """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Total compute time before the collective's gradients are available, in nanoseconds.
-
-    Valid only if ``is_gradient``.
-    """
+    """Total compute time before the collective's gradients are available, in nanoseconds. Valid only if ``is_gradient``."""
     until_ns: Int64
     """Total compute time before the step's backward pass ends, in nanoseconds. Valid only if ``is_gradient``."""
 

@@ -26,10 +26,7 @@ from tb_plugin.rules._base import Scene
 _HTOD = 0
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Minimum share of the steps that contain the call.
-
-Less frequent waits, such as those for checkpoints, are not a problem.
-"""
+"""Minimum share of the steps that contain the call. Less frequent waits, such as those for checkpoints, are not a problem."""
 _MOSTLY = 0.9
 """Minimum share of an operator's duration spent waiting.
 

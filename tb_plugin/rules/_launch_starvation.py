@@ -94,10 +94,7 @@ def launch_wait_ns(s: Scene) -> Float64:
 
 
 def starvation_finding(s: Scene) -> Starving | None:
-    """Returns the launches for which a device waits.
-
-    Returns None unless a launch takes longer than the median kernel.
-    """
+    """Returns the launches for which a device waits. Returns None unless a launch takes longer than the median kernel."""
     by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # Idle time in a step or two is not caused by launches in general.

@@ -40,10 +40,7 @@ class Products(msgspec.Struct, frozen=True, eq=False):
     bits: Int64
     """Bits per input element: 32 or 16."""
     flops: Float64
-    """Each kernel's part of the operator's floating-point operations.
-
-    The parts are proportional to the kernel durations.
-    """
+    """Each kernel's part of the operator's floating-point operations. The parts are proportional to the kernel durations."""
     numbers: Float64
     """Each kernel's part of the number of elements in both inputs and in the output.
 

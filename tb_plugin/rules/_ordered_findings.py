@@ -233,10 +233,7 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
-    """Returns the mean bounds per step, widened by ``MARGIN``.
-
-    No bound exceeds the step time, or ``limit_ns`` per step.
-    """
+    """Returns the mean bounds per step, widened by ``MARGIN``. No bound exceeds the step time, or ``limit_ns`` per step."""
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
     low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))

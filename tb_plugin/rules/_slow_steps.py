@@ -229,9 +229,7 @@ def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[st
 
 
 Times = tuple[Sequence[str], Int64, Int64, Int64]
-"""A sequence of texts, and three columns with one entry per time range: index of its text, its step, and its
-duration.
-"""
+"""A sequence of texts, and three columns with one entry per time range: index of its text, its step, and its duration."""
 
 
 def _work_by_name(s: Scene, category: str) -> Times:

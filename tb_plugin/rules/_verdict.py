@@ -30,9 +30,7 @@ MIN_SHARE = 0.2
 MIN_UNRECORDED = 0.5
 """If at least this share of kernel launches has no recorded kernel, idle time is unknown."""
 MIN_UNKNOWN = 0.5
-"""If kernels of unknown classes take at least this share of the kernel time, the limit of the program is unknown
-kernels.
-"""
+"""If kernels of unknown classes take at least this share of the kernel time, the limit of the program is unknown kernels."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -65,9 +63,7 @@ class Verdict(msgspec.Struct, frozen=True, eq=False):
     earlier: Ranges
     """Time ranges in which a device runs unrecorded work during the steps."""
     recorded: float = 1.0
-    """Share of the operators, or of the launched kernels, that is recorded. 1 for limits that do not depend on this
-    share.
-    """
+    """Share of the operators, or of the launched kernels, that is recorded. 1 for limits that do not depend on this share."""
 
 
 @cached_by_argument
@@ -145,9 +141,7 @@ def _done_once(s: Scene) -> dict[Limit, int]:
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the
-    profiler.
-    """
+    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the profiler."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))

@@ -19,10 +19,7 @@ METRICS = FINDING_METRICS.defining(
 
 
 DATALOADER_SHARE = 0.02
-"""Minimum share of data loading in the steps.
-
-Other rules use 5 %, but the fix for data loading changes only one argument.
-"""
+"""Minimum share of data loading in the steps. Other rules use 5 %, but the fix for data loading changes only one argument."""
 GONE = 0.75
 """Minimum share of exposed data loading that the fix saves. On a V100 with 4 workers, 0.83 and 0.86 were measured.
 

@@ -87,9 +87,7 @@ class MatrixEligible(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all
-    operators.
-    """
+    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all operators."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)

@@ -39,10 +39,7 @@ CALLS_A_MS = 100
 Recording a call takes about 1 us, so recording this many calls takes a tenth of the host time.
 """
 WAITING = 0.1
-"""Minimum share of the step during which the device waits for the host.
-
-Below this share, a slow host hardly matters.
-"""
+"""Minimum share of the step during which the device waits for the host. Below this share, a slow host hardly matters."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 

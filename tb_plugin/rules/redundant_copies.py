@@ -14,10 +14,7 @@ from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rul
 from tb_plugin.rules._streams import enclosing_match
 
 COPY_SHARE = 0.02
-"""Minimum share of these copies in the kernel time.
-
-In most transformers, the copies that merge attention heads take less.
-"""
+"""Minimum share of these copies in the kernel time. In most transformers, the copies that merge attention heads take less."""
 METRICS = FINDING_METRICS.defining(
     {
         (STEPS, "ns"): {"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},

@@ -198,10 +198,7 @@ def line_of(stack: str) -> str | None:
 
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
-    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``.
-
-    Returns the sending rank and the receiving rank.
-    """
+    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``. Returns the sending rank and the receiving rank."""
     match = _PEERS.search(operation)
     if match is None:
         return None, None

@@ -76,9 +76,7 @@ def split_sizes(text: str) -> list[int]:
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same
-    device.
-    """
+    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same device."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)
