@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tb_plugin.lib.groupby import Int32, Int64, Whole
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
 _HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which is on the device
@@ -62,6 +62,14 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
             kinds = np.full(len(trace), MISSING, np.int64)
             kinds[column.row] = column.value
             found = np.where(found == MISSING, _direction_in(trace, kinds[copies]), found)
+    return found
+
+
+def copies_in_direction(trace: TraceTable, key: str, copies: Int64 | None = None) -> Int64:
+    """Returns the rows of copies in the direction with this key, among ``copies`` (default: all copies of the trace)."""
+    if copies is None:
+        copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
+    found: Int64 = copies[directions_of(trace, copies) == [each.key for each in DIRECTIONS].index(key)]
     return found
 
 

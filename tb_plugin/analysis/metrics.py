@@ -7,6 +7,7 @@ docs/reference/metrics.md contains all metrics. A test rejects keys that have tw
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast, get_args
 
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
@@ -63,6 +64,15 @@ class Metrics(Mapping[str, Metric]):
         Raises ValueError if a key is defined twice.
         """
         return self.adding(*(define(window, unit, each) for (window, unit), each in texts.items()))
+
+    def in_steps(self, **texts: Mapping[str, tuple[str, str]]) -> Metrics:
+        """Returns a mapping of these metrics and others over all recorded steps: (title, definition) by key, by unit.
+
+        Raises ValueError for an unknown unit, or if a key is defined twice.
+        """
+        if unknown := texts.keys() - set(get_args(Unit)):
+            raise ValueError(f"Unknown units: {', '.join(sorted(unknown))}.")
+        return self.adding(*(define(STEPS, cast(Unit, unit), each) for unit, each in texts.items()))
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
         """Returns the metric with this key.

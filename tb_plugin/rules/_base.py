@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 import numpy as np
@@ -33,10 +33,11 @@ from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Scalar, Severity
 
-WORTH = 0.01
+if TYPE_CHECKING:
+    from tb_plugin.analysis.idle.account import Account
+
+SIGNIFICANT_SHARE = 0.01
 """Minimum saving of a finding, as a share of the step. Smaller savings are within step-to-step noise."""
-
-
 TIMELINE = Link("timeline", {}, "Show in timeline")
 FINDING_METRICS = SHARED.adding(
     define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
@@ -157,9 +158,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def rows(self) -> Bool:
-        """Returns a row mask of the host events that start in the selected steps, and of the device work that these
-        events launch.
-        """
+        """Returns a mask of the host events that start in the selected steps, and of the work that they launch."""
         recorded = self.trace.steps.recorded
         return select_rows(self.trace, self.steps.label if recorded else self.chosen).rows
 
@@ -222,10 +221,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         steps, devices = self.steps, device_busy(self.trace)
         if not devices or not len(steps.label):
             return {}
+        found = [self.idle_account(device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
+        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
+
+    def idle_account(self, device: int) -> Account:
         from tb_plugin.analysis.idle.account import idle_account
 
-        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
-        return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
+        return idle_account(self.trace, device)
 
     def idle_for(self, *causes: Cause) -> Float64:
         """Returns, for each step, the device idle time with one of these causes.
@@ -241,10 +243,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         The work after the longest idle time comes first.
         """
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        from tb_plugin.analysis.idle.account import idle_account
-
         for device in device_busy(self.trace):
-            account = idle_account(self.trace, device)
+            account = self.idle_account(device)
             mine = np.isin(account.cause, causes)
             time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
             told = (time > 0) & (account.gaps.next != MISSING)
@@ -259,10 +259,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         if not len(ranges):
             return ranges
         start, end = [ranges.start], [ranges.end]
-        from tb_plugin.analysis.idle.account import idle_account
-
         for device in device_busy(self.trace):
-            gaps = idle_account(self.trace, device).gaps
+            gaps = self.idle_account(device).gaps
             at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
             inside = np.append(gaps.start_ns, np.iinfo(np.int64).max)[at] <= ranges.end
             start.append(ranges.end[inside])
@@ -274,10 +272,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return driver_calls(self.trace, step_time(self.steps))
 
     def todo(self, rule: Rule, case: str = "") -> str:
-        """Returns the profiler's advice for a finding of this rule, "" if the profiler has none.
-
-        Raises KeyError if the rule does not declare this case.
-        """
+        """Returns the profiler's advice, "" if it has none. Raises KeyError for an undeclared case."""
         return todo_of(self.trace, rule.advice_key(case))
 
     def notice(
@@ -305,7 +300,6 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
             threshold=threshold,
             evidence=evidence,
             references=read_more(self.trace, rule.advice or rule.id),
-            title=rule.title,
             why=why,
             confidence=confidence,
         )
@@ -325,9 +319,9 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     def per_step(self, total: float) -> float:
         return total / max(len(self.steps.label), 1)
 
-    def is_worth(self, total: float) -> bool:
+    def is_significant(self, total: float) -> bool:
         """Returns whether a saving of ``total`` nanoseconds over all steps is significant."""
-        return self.per_step(total) >= max(WORTH * self.step_ns, 1)
+        return self.per_step(total) >= max(SIGNIFICANT_SHARE * self.step_ns, 1)
 
     @property
     def per_step_words(self) -> str:
@@ -433,6 +427,28 @@ class Detection(msgspec.Struct, frozen=True, eq=False):
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
+def _advice_key(finding: str, cases: tuple[str, ...], case: str, advice: str = "") -> str:
+    if case not in cases:
+        raise KeyError(f"{finding} declares no advice for the case {case!r}.")
+    return ".".join(filter(None, (advice or finding, case)))
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A finding of the memory view, with its Markdown texts for docs/reference/rules.md."""
+
+    id: str
+    detects: str
+    threshold: str
+    severity: str
+    notes: str = ""
+    cases: tuple[str, ...] = ("",)
+    """Cases of the finding with different advice; "" is the default case."""
+
+    def advice_key(self, case: str = "") -> str:
+        """Returns the key of the advice in ``profilers``. Raises KeyError for an undeclared case."""
+        return _advice_key(self.id, self.cases, case)
+
+
 class Rule(msgspec.Struct, frozen=True, eq=False):
     """A rule, with its texts for findings and for docs/reference/rules.md.
 
@@ -458,7 +474,6 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """Key of the advice in ``profilers``, if this key differs from the rule id."""
     cases: tuple[str, ...] = ("",)
     """Cases with different advice, such as ``data_loading.workers``; "" is the default case."""
-    saves: bool = True
     has_data: Callable[[TraceTable], bool] | None = None
     """Function that returns whether a trace has the data that the rule needs. None: every trace has this data."""
     stays_without_saving: bool = False
@@ -471,14 +486,17 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """Whether the rule runs only if other findings explain too little of the lost time."""
 
     @property
+    def saves(self) -> bool:
+        """Returns whether the rule can estimate a saving. Otherwise, the text about the saving starts with "None"."""
+        return not self.saving.startswith("None")
+
+    @property
     def id(self) -> str:
         return self.module.rpartition(".")[2]
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of the rule's advice in ``profilers``. Raises KeyError if the rule does not declare this case."""
-        if case not in self.cases:
-            raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
-        return ".".join(filter(None, (self.advice or self.id, case)))
+        """Returns the key of the rule's advice in ``profilers``. Raises KeyError for an undeclared case."""
+        return _advice_key(self.id, self.cases, case, self.advice)
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule is skipped for this trace because kernels are missing."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.copy_directions import copy_texts, directions_of
+from tb_plugin.analysis.copy_directions import copies_in_direction, copy_texts
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
@@ -23,7 +23,6 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
 
-_HTOD = 0
 _PAGEABLE = "pageable"
 OFTEN = 0.5
 """Minimum share of the steps that contain the call. Less frequent waits, such as those for checkpoints, are not a problem."""
@@ -77,8 +76,7 @@ def copies_to_device(trace: TraceTable) -> Int64:
     """
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
-    found: Int64 = np.setdiff1d(copies[directions_of(trace, copies) == _HTOD], roles.row[roles.among(*OFFLOAD)])
-    return found
+    return np.setdiff1d(copies_in_direction(trace, "htod", copies), roles.row[roles.among(*OFFLOAD)])
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
@@ -218,7 +216,7 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
     at = at[_regular(s, waits.row[at], waits.place[at])]
     row, place = waits.row[at], waits.place[at]
     whole, copies = wait_ranges(s, row, place), _copies_of(trace, row)
-    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+    if not s.is_significant(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
     time = int(
         trace.dur_ns[row].sum() - measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row)).sum()

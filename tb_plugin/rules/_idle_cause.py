@@ -8,7 +8,6 @@ import numpy as np
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.causes import TITLES, Cause
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.step_shares import UNRECORDED
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_within, union
@@ -16,12 +15,9 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link
 from tb_plugin.rules._base import FINDING_METRICS, Scene
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ratio"): {"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")},
-        ("", "text"): {"idle_cause": ("Largest cause", "Idle cause with the most time.")},
-    }
-)
+METRICS = FINDING_METRICS.in_steps(
+    ratio={"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")}
+).defining({("", "text"): {"idle_cause": ("Largest cause", "Idle cause with the most time.")}})
 
 PIECES = 200
 """Number of idle periods, longest first, for which the host activity is collected."""
@@ -46,9 +42,7 @@ def window_words(s: Scene) -> str:
 def largest_cause(s: Scene, device: str) -> LargestCause:
     """Returns the idle cause to which most of a device's idle time is attributed."""
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
-    from tb_plugin.analysis.idle.account import idle_account
-
-    time = idle_account(s.trace, place).by_cause(s.steps.start_ns, s.steps.end_ns)
+    time = s.idle_account(place).by_cause(s.steps.start_ns, s.steps.end_ns)
     totals = {cause: int(each.sum()) for cause, each in time.items()}
     cause = max(totals, key=lambda each: totals[each])
     if not totals[cause]:
@@ -74,9 +68,7 @@ def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
     """Returns the host event, operator and Python line that take the most time during the longest idle periods with
     this cause.
     """
-    from tb_plugin.analysis.idle.account import idle_account
-
-    trace, account = s.trace, idle_account(s.trace, device)
+    trace, account = s.trace, s.idle_account(device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)
     mine = np.flatnonzero((account.cause == cause) & (length > 0))

@@ -10,26 +10,23 @@ import numpy as np
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.lib.groupby import Float64, Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
 from tb_plugin.rules._base import FINDING_METRICS, Scene
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
-            "launch_every_ns": (
-                "Host time per launch",
-                "Host time in operators and runtime calls, divided by launches.",
-            ),
-            "kernel_median_ns": ("Median kernel", "Median kernel duration."),
-        },
-        (STEPS, "number"): {"step_launches": ("Launches", "Launches per step.")},
-        (STEPS, "ratio"): {"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
+        "launch_every_ns": (
+            "Host time per launch",
+            "Host time in operators and runtime calls, divided by launches.",
+        ),
+        "kernel_median_ns": ("Median kernel", "Median kernel duration."),
+    },
+    number={"step_launches": ("Launches", "Launches per step.")},
+    ratio={"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")},
 )
 
 STARVED = 0.01
@@ -80,10 +77,8 @@ def launch_wait_ns(s: Scene) -> Float64:
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
-    from tb_plugin.analysis.idle.account import idle_account
-
     for device in device_busy(s.trace):
-        account = idle_account(s.trace, device)
+        account = s.idle_account(device)
         mine = np.isin(account.cause, LAUNCHING)
         time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
         mine &= time[account.gap] <= LONG_NS

@@ -14,7 +14,7 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
-from tb_plugin.analysis.metrics import STEP, STEPS
+from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.lib.groupby import Int64, distinct_values, sum_by
@@ -23,9 +23,16 @@ from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Rule, Scene
+from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Rule, Scene
 
-METRICS = FINDING_METRICS.defining(
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
+        "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
+    },
+    ratio={"excess_ratio": ("Excess", "Excess divided by the time of all steps.")},
+    count={"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")},
+).defining(
     {
         (STEP, "ns"): {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
@@ -33,12 +40,6 @@ METRICS = FINDING_METRICS.defining(
             "differs_row_ns": ("Excess there", "Extra time that the slowest step spends in this line or operator."),
             "differs_ns": ("Larger by", "Extra time that the slowest step spends in this part."),
         },
-        (STEPS, "ns"): {
-            "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
-            "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
-        },
-        (STEPS, "ratio"): {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")},
-        (STEPS, "count"): {"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")},
         (STEP, "code"): {
             "differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")
         },
@@ -184,7 +185,7 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
         todo=s.todo(advice or rule) or s.todo(rule),
         figures=METRICS.figures(values),
         measure="excess_ratio",
-        threshold=WORTH,
+        threshold=SIGNIFICANT_SHARE,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
         why=words.why,
         confidence="high",
@@ -205,9 +206,7 @@ def _parts(s: Scene) -> list[Part]:
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
         return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
-    from tb_plugin.analysis.idle.account import idle_account
-
-    idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
+    idle = s.idle_account(devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
     return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
 
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import is_inference
 from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
@@ -31,17 +30,14 @@ UNKNOWN = (
     "saving from overlap is unknown."
 )
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
-            "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
-            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
-            "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
-        },
-        ("", "text"): {"process_group": ("Process group", "Process group name.")},
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
+        "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
+        "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
+        "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
     }
-)
+).defining({("", "text"): {"process_group": ("Process group", "Process group name.")}})
 
 
 def _look(s: Scene) -> Detection | None:

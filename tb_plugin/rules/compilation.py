@@ -7,19 +7,17 @@ import numpy as np
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
-        (STEPS, "count"): {"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")},
-        (STEPS, "code"): {"compiling_line": ("Python line", LINE.format("compilation"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
+    count={"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")},
+    code={"compiling_line": ("Python line", LINE.format("compilation"))},
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
@@ -18,18 +17,14 @@ MEDIUM_SHARE = 0.1
 
 Conversions of only a model's inputs and outputs take less.
 """
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
-        (STEPS, "ratio"): {
-            "conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")
-        },
-        (STEPS, "number"): {"conversions": ("Kernels", "Conversion kernels per step.")},
-        (STEPS, "code"): {
-            "conversion_operation": ("Operation", "Conversion with the most time."),
-            "conversion_operator": ("Operator", "Operator with the most conversion time."),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
+    ratio={"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
+    number={"conversions": ("Kernels", "Conversion kernels per step.")},
+    code={
+        "conversion_operation": ("Operation", "Conversion with the most time."),
+        "conversion_operator": ("Operator", "Operator with the most conversion time."),
+    },
 )
 
 

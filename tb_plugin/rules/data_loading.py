@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
@@ -13,9 +12,7 @@ from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import intersect, union
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.defining(
-    {(STEPS, "ns"): {"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")}}
-)
+METRICS = FINDING_METRICS.in_steps(ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")})
 
 
 DATALOADER_SHARE = 0.02

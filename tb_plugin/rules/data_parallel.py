@@ -5,24 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.communication import computation_ranges
-from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.metrics import STEPS
+from tb_plugin.analysis.copy_directions import copies_in_direction
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene
 from tb_plugin.rules._collectives import is_data_parallel
 
-_PEERS = [direction.key for direction in DIRECTIONS].index("ptop")
-
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "exchange_ns": (
-                "Between devices",
-                "Time of collectives and device-to-device copies while nothing computes, per step.",
-            )
-        }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "exchange_ns": (
+            "Between devices",
+            "Time of collectives and device-to-device copies while nothing computes, per step.",
+        )
     }
 )
 
@@ -56,10 +51,8 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _exchanges(s: Scene) -> Int64:
-    trace = s.trace
-    copies = s.rows_of(EventKind.MEMCPY)
-    copies = copies[directions_of(trace, copies) == _PEERS]
-    collectives = s.kernels[trace.is_collective[s.kernels]]
+    copies = copies_in_direction(s.trace, "ptop", s.rows_of(EventKind.MEMCPY))
+    collectives = s.kernels[s.trace.is_collective[s.kernels]]
     return s.by_length(np.concatenate((copies, collectives)))
 
 
@@ -75,6 +68,5 @@ RULE = Rule(
         The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`). Other
         rules exclude the collectives of DataParallel.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

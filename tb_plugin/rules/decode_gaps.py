@@ -6,7 +6,6 @@ import numpy as np
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analysis.severity import severity_of
@@ -17,16 +16,14 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
-            "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
-            "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
-        },
-        (STEPS, "count"): {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")},
-        (STEPS, "ratio"): {"pair_gap_ratio": ("Gap share", "Mean gap divided by mean step-to-step time.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
+        "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
+        "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
+    },
+    count={"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")},
+    ratio={"pair_gap_ratio": ("Gap share", "Mean gap divided by mean step-to-step time.")},
 )
 
 SHARE = 0.05

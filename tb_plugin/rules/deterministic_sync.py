@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING
@@ -22,19 +21,15 @@ _PARTS = {
     "module": " in {module}",
     "forward_line": " at {forward_line}",
 }
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")
-        },
-        (STEPS, "number"): {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
-        (STEPS, "count"): {
-            "backward_sync_kinds": (
-                "Backward operators",
-                "Distinct operators that wait, by forward operator, module and line.",
-            )
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
+    number={"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
+    count={
+        "backward_sync_kinds": (
+            "Backward operators",
+            "Distinct operators that wait, by forward operator, module and line.",
+        )
+    },
 )
 
 

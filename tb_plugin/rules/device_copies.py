@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.copy_directions import copies_in_direction
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, Int64, group
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
@@ -20,28 +20,22 @@ from tb_plugin.rules._streams import LEVELS
 MIN_SHARE = 0.02
 """Minimum share of copies in the steps. Most programs copy some data within the device."""
 MAX_LISTED_OPERATORS = 3
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")
-        },
-        (STEPS, "ratio"): {"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
-        (STEPS, "number"): {"device_copies": ("Copies", "Copies within the device per step.")},
-        (STEPS, "bytes"): {"device_copy_bytes": ("Bytes", "Copied bytes per step.")},
-        (STEPS, "code"): {
-            "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
-            "device_copy_line": ("Python line", LINE.format("copy")),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
+    ratio={"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
+    number={"device_copies": ("Copies", "Copies within the device per step.")},
+    bytes={"device_copy_bytes": ("Bytes", "Copied bytes per step.")},
+    code={
+        "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
+        "device_copy_line": ("Python line", LINE.format("copy")),
+    },
 )
 
 
 def copies_within(trace: TraceTable) -> Bool:
     """Returns a row mask of the copies within one device that the driver executes."""
     found = np.zeros(len(trace), np.bool_)
-    copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
-    within = [each.key for each in DIRECTIONS].index("dtod")
-    found[copies[directions_of(trace, copies) == within]] = True
+    found[copies_in_direction(trace, "dtod")] = True
     return found
 
 

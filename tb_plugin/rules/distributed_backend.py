@@ -71,6 +71,5 @@ RULE = Rule(
     notes="""
         NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the name NCCL means RCCL.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = FINDING_METRICS.defining(
-    {(STEPS, "code"): {"driver_line": ("Python line", LINE.format("driver memory call"))}}
-)
+METRICS = FINDING_METRICS.in_steps(code={"driver_line": ("Python line", LINE.format("driver memory call"))})
 
 
 def _look(s: Scene) -> Detection | None:

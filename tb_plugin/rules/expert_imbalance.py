@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.experts import Dispatched, token_dispatches
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
 UNEVEN = 1.25
 """Minimum ratio of the largest token count of a rank to the mean.
 
 With several hundred tokens per rank, the ratio from random variation alone is smaller.
 """
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "number"): {
-            "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
-            "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
-        },
-        (STEPS, "ns"): {
-            "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
-            "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    number={
+        "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
+        "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
+    },
+    ns={
+        "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
+        "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
+    },
 )
 
 
@@ -40,7 +37,7 @@ def _look(s: Scene) -> Detection | None:
         return None
     ratio = float(np.average(sent.ratio[mine], weights=experts))
     waits = ((sent.ratio - 1) * sent.experts_ns).astype(np.int64)
-    if ratio < UNEVEN or not s.is_worth(int(waits[mine].sum())):
+    if ratio < UNEVEN or not s.is_significant(int(waits[mine].sum())):
         return None
     row, less = _shorter(trace, sent, waits, mine)
     notice = s.notice(
@@ -98,7 +95,7 @@ RULE = Rule(
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
     threshold=f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at least "
-    f"{percent(WORTH)} of the step.",
+    f"{percent(SIGNIFICANT_SHARE)} of the step.",
     saving="Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that return "
     "results. Lower bound: 0.",
     needs="Token dispatches with recorded sizes.",

@@ -5,20 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import (
+    FINDING_METRICS,
+    SIGNIFICANT_SHARE,
+    Bounds,
+    Detection,
+    Limit,
+    Rule,
+    Scene,
+    optional,
+    percent,
+)
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
-        (STEPS, "number"): {"exposed_copies": ("Copies", "Exposed copies per step.")},
-        (STEPS, "bytes"): {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")},
-        (STEPS, "code"): {"exposed_copy_line": ("Python line", LINE.format("copy"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
+    number={"exposed_copies": ("Copies", "Exposed copies per step.")},
+    bytes={"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")},
+    code={"exposed_copy_line": ("Python line", LINE.format("copy"))},
 )
 
 
@@ -28,11 +36,11 @@ def _look(s: Scene) -> Detection | None:
     streams = hardware_streams(trace).of
     copies = copies[s.rows[copies] & np.isin(streams[copies], streams[s.kernels])]
     copies = np.setdiff1d(copies, np.append(host_waits(trace).copy, repeated_copies(trace).row))
-    if not s.is_worth(int(trace.dur_ns[copies].sum())):
+    if not s.is_significant(int(trace.dur_ns[copies].sum())):
         return None
     bare = exposed_copy_time(trace, copies)
     copies, bare = copies[bare > 0], bare[bare > 0]
-    if not s.is_worth(int(bare.sum())):
+    if not s.is_significant(int(bare.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
     notice = s.notice(
@@ -62,7 +70,7 @@ RULE = Rule(
     look=_look,
     order=60,
     detects="Copies to the GPU run on a compute stream while nothing else runs.",
-    threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
+    threshold=f"The exposed time of these copies is at least {percent(SIGNIFICANT_SHARE)} of the step.",
     saving=f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} of this "
     "time.",
     notes="""

@@ -5,22 +5,19 @@ from __future__ import annotations
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
-        (STEPS, "number"): {"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")},
-        (STEPS, "code"): {
-            "fallback_core": ("Cores", "Fallback core type with the most time."),
-            "fallback_operation": ("Operation", "Operation with the most fallback time."),
-            "fallback_operator": ("Operator", "Operator with the most fallback time."),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
+    number={"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")},
+    code={
+        "fallback_core": ("Cores", "Fallback core type with the most time."),
+        "fallback_operation": ("Operation", "Operation with the most fallback time."),
+        "fallback_operator": ("Operator", "Operator with the most fallback time."),
+    },
 )
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
-            "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
-        },
-        (STEPS, "count"): {"collections": ("Pauses", "Garbage collection pauses during steps.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
+        "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
+    },
+    count={"collections": ("Pauses", "Garbage collection pauses during steps.")},
 )
 
 

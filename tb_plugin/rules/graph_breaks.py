@@ -5,24 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, subtract
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "breaking_ns": ("Guards and wrappers", "Time of guard checks and wrappers in calls after a graph break.")
-        },
-        (STEPS, "count"): {
-            "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
-            "breaking_calls": ("Calls after breaks", "Calls from one compiled region to another."),
-        },
-        (STEPS, "code"): {"break_line": ("First at", "Last line before the most frequent break.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"breaking_ns": ("Guards and wrappers", "Time of guard checks and wrappers in calls after a graph break.")},
+    count={
+        "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
+        "breaking_calls": ("Calls after breaks", "Calls from one compiled region to another."),
+    },
+    code={"break_line": ("First at", "Last line before the most frequent break.")},
 )
 
 

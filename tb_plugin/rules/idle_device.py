@@ -53,7 +53,6 @@ RULE = Rule(
         suggest that the GPU is well used. Another rule may cover the largest idle cause but find little to save.
     """,
     cases=(),
-    saves=False,
     needs_kernels=True,
     limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
     is_fallback=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, union
@@ -14,25 +13,23 @@ from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rul
 
 LOW_SHARE = 0.01
 """Minimum share of the kernel time at reduced frequency. Smaller shares may come from a single late sample."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "low_frequency_ns": (
-                "Low frequency time",
-                "Kernel time per step below the working frequency, excluding communication.",
-            )
-        },
-        (STEPS, "ratio"): {
-            "low_frequency_ratio": (
-                "Low frequency share",
-                "Low frequency time divided by non-communication kernel time.",
-            )
-        },
-        (STEPS, "hertz"): {
-            "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
-            "normal_hertz": ("At work", "Working frequency from the data sheet."),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "low_frequency_ns": (
+            "Low frequency time",
+            "Kernel time per step below the working frequency, excluding communication.",
+        )
+    },
+    ratio={
+        "low_frequency_ratio": (
+            "Low frequency share",
+            "Low frequency time divided by non-communication kernel time.",
+        )
+    },
+    hertz={
+        "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
+        "normal_hertz": ("At work", "Working frequency from the data sheet."),
+    },
 )
 
 

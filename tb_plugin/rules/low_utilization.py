@@ -74,7 +74,6 @@ RULE = Rule(
         remains *Unexplained*.
     """,
     cases=("", *_CASES.values(), "unlaunched"),
-    saves=False,
     needs_kernels=True,
     limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
 )

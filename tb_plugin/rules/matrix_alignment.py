@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.matrix_unit import matrix_units
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MatrixUse
@@ -21,15 +20,13 @@ Partly filled tiles alone cost less.
 """
 ALIGNMENT_SHARE = 0.01
 """Minimum share of these matmuls in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
-        (STEPS, "text"): {
-            "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
-            "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
-        },
-        (STEPS, "number"): {"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
+    text={
+        "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
+        "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
+    },
+    number={"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
 )
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
@@ -22,15 +21,11 @@ At a ratio near 1, memory is not the only bottleneck.
 """
 BOUND_SHARE = 0.1
 """Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
-        (STEPS, "ratio"): {
-            "memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")
-        },
-        (STEPS, "number"): {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},
-        (STEPS, "code"): {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
+    ratio={"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
+    number={"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},
+    code={"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")},
 )
 
 
@@ -96,6 +91,5 @@ RULE = Rule(
         A kernel counts if it reads memory for at least half of its time. It must also read at least twice as long as it
         computes. For a mixed kernel, the larger `mte2` is compared with the largest other counter.
     """,
-    saves=False,
     limits=(Limit.GPU,),
 )

@@ -62,6 +62,5 @@ RULE = Rule(
     notes="""
         CPU memory does not count. The severity is always high.
     """,
-    saves=False,
     limits=(Limit.MEMORY,),
 )

@@ -50,5 +50,4 @@ RULE = Rule(
     notes="""
         `room_ratio` refers to the GPU with the least unused memory. The finding is informational.
     """,
-    saves=False,
 )

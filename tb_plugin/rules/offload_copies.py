@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
-            "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
-        },
-        (STEPS, "bytes"): {
-            "offload_to_host_bytes": ("To host", "Bytes offloaded to the host per step."),
-            "offload_to_device_bytes": ("To device", "Bytes loaded back to the device per step."),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
+        "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
+    },
+    bytes={
+        "offload_to_host_bytes": ("To host", "Bytes offloaded to the host per step."),
+        "offload_to_device_bytes": ("To device", "Bytes loaded back to the device per step."),
+    },
 )
 
 
@@ -29,7 +26,7 @@ def _look(s: Scene) -> Detection | None:
     trace, roles = s.trace, roles_of(s.trace)
     mine = roles.among(*OFFLOAD) & s.rows[roles.row]
     rows, bare = roles.row[mine], exposed_ns(trace, mine)
-    if not s.is_worth(bare):
+    if not s.is_significant(bare):
         return None
     size = roles.bytes[mine]
     there = roles.role[mine] == Role.OFFLOAD_TO_HOST
@@ -66,7 +63,7 @@ RULE = Rule(
     look=_look,
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
-    threshold=f"The exposed time of these copies is at least {percent(WORTH)} of the step.",
+    threshold=f"The exposed time of these copies is at least {percent(SIGNIFICANT_SHARE)} of the step.",
     saving="Lower bound: the exposed time of these copies. Upper bound: the time of all these copies, including their calls "
     "and operators.",
     needs="Copies with an offloading [role](../concepts/attribution.md#parallelism).",

@@ -7,7 +7,6 @@ import re
 import numpy as np
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -21,18 +20,15 @@ LONG_NS = 20_000
 OVERLAP_SHARE = 0.02
 """Minimum share of the saving in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "part_filled_ns": (
-                "Partly filled",
-                "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
-            ),
-            "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
-        },
-        ("", "code"): {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")},
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "part_filled_ns": (
+            "Partly filled",
+            "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
+        ),
+        "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
     }
-)
+).defining({("", "code"): {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}})
 
 
 _INSTANCE = re.compile(r"_\d+$")
@@ -151,6 +147,5 @@ RULE = Rule(
         The two modules have the same class and parent, and one directly follows the other. The finding is
         informational, with low confidence.
     """,
-    saves=False,
     limits=(Limit.GPU,),
 )

@@ -28,6 +28,5 @@ RULE = Rule(
         request was for CPU memory (`cpu`).
     """,
     cases=("full", "one", "pieces", "cpu"),
-    saves=False,
     limits=(Limit.MEMORY,),
 )

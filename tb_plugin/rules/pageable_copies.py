@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import (
+    FINDING_METRICS,
+    SIGNIFICANT_SHARE,
+    Bounds,
+    Detection,
+    Limit,
+    Rule,
+    Scene,
+    optional,
+    percent,
+)
 from tb_plugin.rules._host_waits import For, from_pageable, host_waits, wait_ranges
 from tb_plugin.rules._overlap import HIDDEN, bytes_of, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "number"): {"pageable_copies": ("Copies", "Blocking copies to a device per step.")},
-        (STEPS, "bytes"): {"pageable_bytes": ("Bytes", "Bytes of blocking copies per step.")},
-        (STEPS, "ns"): {
-            "pageable_ns": ("On the device", "Device time of blocking copies per step."),
-            "pageable_host_ns": ("On the host", "Host time of blocking copies per step."),
-        },
-        (STEPS, "bytes_per_second"): {
-            "pageable_bandwidth": ("Bandwidth", "Bytes divided by device time of blocking copies.")
-        },
-        (STEPS, "code"): {"pageable_line": ("Python line", LINE.format("copy"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    number={"pageable_copies": ("Copies", "Blocking copies to a device per step.")},
+    bytes={"pageable_bytes": ("Bytes", "Bytes of blocking copies per step.")},
+    ns={
+        "pageable_ns": ("On the device", "Device time of blocking copies per step."),
+        "pageable_host_ns": ("On the host", "Host time of blocking copies per step."),
+    },
+    bytes_per_second={"pageable_bandwidth": ("Bandwidth", "Bytes divided by device time of blocking copies.")},
+    code={"pageable_line": ("Python line", LINE.format("copy"))},
 )
 
 
@@ -35,7 +41,7 @@ def _look(s: Scene) -> Detection | None:
     at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
     calls, copies = waits.row[at], np.unique(waits.copy[at])
     whole, dur = wait_ranges(s, calls, waits.place[at]), trace.dur_ns[copies]
-    if not s.is_worth(measure(whole) + int(dur.sum())):
+    if not s.is_significant(measure(whole) + int(dur.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
     pageable = from_pageable(trace, copies).all()
@@ -69,7 +75,7 @@ RULE = Rule(
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",
-    threshold=f"These calls and copies take at least {percent(WORTH)} of the step.",
+    threshold=f"These calls and copies take at least {percent(SIGNIFICANT_SHARE)} of the step.",
     saving=f"Lower bound: the time of the calls that wait, and {percent(HIDDEN)} of the copy time that other work can "
     "overlap. Upper bound: the time of all these copies and of the operators around them.",
     notes="""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.parallelism.roles import PIPELINE, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
@@ -16,12 +15,10 @@ BUBBLE_SHARE = 0.05
 
 With four stages and many micro-batches, filling and draining the pipeline may take up to this share.
 """
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
-        (STEPS, "ratio"): {"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")},
-        (STEPS, "number"): {"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
+    ratio={"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")},
+    number={"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},
 )
 
 

@@ -6,29 +6,26 @@ import numpy as np
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within
 from tb_plugin.model.trace.schema import ON_DEVICE, EventKind, of_kind
 from tb_plugin.payloads import Figure, Link
 from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"overhead_ns": ("Profiler", "Recorded profiler overhead per step.")},
-        (STEPS, "ratio"): {
-            "waiting_host_ratio": (
-                "Host-bound idle",
-                "Idle time due to Python, operators and launch calls, divided by step time.",
-            )
-        },
-        (STEPS, "number"): {
-            "python_rate": (
-                "Python calls per millisecond",
-                "Recorded Python calls of launching threads, divided by host step time.",
-            )
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"overhead_ns": ("Profiler", "Recorded profiler overhead per step.")},
+    ratio={
+        "waiting_host_ratio": (
+            "Host-bound idle",
+            "Idle time due to Python, operators and launch calls, divided by step time.",
+        )
+    },
+    number={
+        "python_rate": (
+            "Python calls per millisecond",
+            "Recorded Python calls of launching threads, divided by host step time.",
+        )
+    },
 )
 
 OVERHEAD_SHARE = 0.01

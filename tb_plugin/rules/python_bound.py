@@ -10,7 +10,7 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Int64, sum_by
@@ -20,19 +20,17 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._launch_starvation import FEW, launches_of
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
-            "python_host_ns": (
-                "Python between operators",
-                "Host time of launching threads outside operators and calls, per step.",
-            ),
-            "python_line_ns": ("In the line", "Python time in this line, excluding nested calls."),
-        },
-        (STEPS, "ratio"): {"python_ratio": ("Python idle", "Python idle time divided by mean step time.")},
-        (STEPS, "code"): {"python_line": ("Python line", LINE.format("Python"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
+        "python_host_ns": (
+            "Python between operators",
+            "Host time of launching threads outside operators and calls, per step.",
+        ),
+        "python_line_ns": ("In the line", "Python time in this line, excluding nested calls."),
+    },
+    ratio={"python_ratio": ("Python idle", "Python idle time divided by mean step time.")},
+    code={"python_line": ("Python line", LINE.format("Python"))},
 )
 
 PYTHON_SHARE = 0.02

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
@@ -13,15 +12,13 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
-        (STEPS, "count"): {
-            "recompiled": ("Recompilations", "Functions that were recompiled."),
-            "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
-        },
-        (STEPS, "code"): {"recompiled_regions": ("Regions", "Recompiled regions.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
+    count={
+        "recompiled": ("Recompilations", "Functions that were recompiled."),
+        "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
+    },
+    code={"recompiled_regions": ("Regions", "Recompiled regions.")},
 )
 
 

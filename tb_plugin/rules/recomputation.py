@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputations
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, subtract, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, optional, percent
-
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "recompute_device_ns": ("Recomputed", "Device time of recomputed forward code, per step."),
-            "recompute_host_ns": ("Recomputed on host", "Host time of recomputed forward code, per step."),
-            "recompute_most_ns": ("Largest part", "Largest recomputed time of a module, per step."),
-        },
-        (STEPS, "number"): {"recompute_count": ("Runs", "Recomputations per step.")},
-        ("", "code"): {"recompute_module": ("Module", "Module with the most recomputation time.")},
-    }
+from tb_plugin.rules._base import (
+    FINDING_METRICS,
+    SIGNIFICANT_SHARE,
+    Bounds,
+    Detection,
+    Limit,
+    Rule,
+    Scene,
+    optional,
+    percent,
 )
+
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "recompute_device_ns": ("Recomputed", "Device time of recomputed forward code, per step."),
+        "recompute_host_ns": ("Recomputed on host", "Host time of recomputed forward code, per step."),
+        "recompute_most_ns": ("Largest part", "Largest recomputed time of a module, per step."),
+    },
+    number={"recompute_count": ("Runs", "Recomputations per step.")},
+).defining({("", "code"): {"recompute_module": ("Module", "Module with the most recomputation time.")}})
 
 
 def _look(s: Scene) -> Detection | None:
@@ -81,7 +87,7 @@ RULE = Rule(
     look=_look,
     order=330,
     detects="The backward pass runs forward code again (activation checkpointing).",
-    threshold=f"Storing all activations would save at least {percent(WORTH)} of the step.",
+    threshold=f"Storing all activations would save at least {percent(SIGNIFICANT_SHARE)} of the step.",
     saving="The time of recomputed GPU work, excluding transfers between pipeline stages. For CPU time, the lower bound "
     "covers the recomputed operators. The upper bound covers the whole recomputation, excluding nested backward passes.",
     needs="Work that is [computed again](../concepts/attribution.md#computed-again).",

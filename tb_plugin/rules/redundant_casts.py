@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, Groups, Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -22,12 +22,10 @@ A smaller number of casts may be those of queries, keys and values, which look a
 """
 CAST_SHARE = 0.01
 """Minimum share of these casts in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
-        (STEPS, "number"): {"casts": ("Casts", "Repeated casts per step.")},
-        (STEPS, "code"): {"cast_line": ("Python line", LINE.format("cast"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
+    number={"casts": ("Casts", "Repeated casts per step.")},
+    code={"cast_line": ("Python line", LINE.format("cast"))},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -15,12 +15,10 @@ from tb_plugin.rules._streams import enclosing_match
 
 COPY_SHARE = 0.02
 """Minimum share of these copies in the kernel time. In most transformers, the copies that merge attention heads take less."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
-        (STEPS, "ratio"): {"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")},
-        (STEPS, "code"): {"layout_line": ("Python line", LINE.format("copy"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
+    ratio={"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")},
+    code={"layout_line": ("Python line", LINE.format("copy"))},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
@@ -14,14 +14,10 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Rule, Scene, optional
 from tb_plugin.rules._shapes import arguments, input_dims
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "number"): {"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
-        (STEPS, "ns"): {
-            "reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")
-        },
-        (STEPS, "code"): {"reshape_line": ("Python line", LINE.format("reshape"))},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    number={"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
+    ns={"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
+    code={"reshape_line": ("Python line", LINE.format("reshape"))},
 )
 
 
@@ -41,7 +37,7 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
+        severity="low" if s.is_significant(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
         text=(
             "{reshapes} operators per step reshape a tensor to the shape that it already has and take "
             "{reshapes_ns} on the host"
@@ -91,5 +87,4 @@ RULE = Rule(
         The finding reports the number and CPU time of these operators, including calls that hand them to another
         thread.
     """,
-    saves=False,
 )

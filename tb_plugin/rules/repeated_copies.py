@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, Int64, group
@@ -14,17 +13,15 @@ from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, WORTH, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
 from tb_plugin.rules._overlap import bytes_of, overlapped_ns
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "number"): {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
-        (STEPS, "bytes"): {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
-        (STEPS, "ns"): {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
-        (STEPS, "code"): {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    number={"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
+    bytes={"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
+    ns={"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
+    code={"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")},
 )
 
 
@@ -105,7 +102,7 @@ def _look(s: Scene) -> Detection | None:
     row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
     whole = top_level_waiter(trace, trace.operator[row].astype(np.int64))
     host, dur = s.covered(whole), trace.dur_ns[row]
-    if not s.is_worth(measure(host) + int(dur.sum())):
+    if not s.is_significant(measure(host) + int(dur.sum())):
         return None
     again = ~np.isin(row, is_first)
     notice = s.notice(
@@ -141,8 +138,8 @@ RULE = Rule(
     look=_look,
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
-    threshold=f"Each step that has such copies has at least two. Together, these copies take at least {percent(WORTH)} of "
-    "the step.",
+    threshold="Each step that has such copies has at least two. Together, these copies take at least "
+    f"{percent(SIGNIFICANT_SHARE)} of the step.",
     saving="Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies except the "
     "first per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`.",
     needs="Recorded Python lines, steps and a backward pass.",

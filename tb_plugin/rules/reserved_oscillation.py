@@ -51,5 +51,4 @@ RULE = Rule(
         severity is medium if this time exceeds 5 % of step time. The finding on the Memory page also shows which
         operator requested the most memory after reserved memory dropped.
     """,
-    saves=False,
 )

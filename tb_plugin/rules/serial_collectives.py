@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, sum_by
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
@@ -13,17 +12,15 @@ from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, cou
 SERIAL_SHARE = 0.02
 """Minimum share of these collectives in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "serial_ns": (
-                "On the compute stream",
-                "Exposed time of gradient collectives on the compute stream, per step.",
-            )
-        },
-        (STEPS, "ratio"): {"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
-        (STEPS, "number"): {"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "serial_ns": (
+            "On the compute stream",
+            "Exposed time of gradient collectives on the compute stream, per step.",
+        )
+    },
+    ratio={"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
+    number={"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")},
 )
 
 

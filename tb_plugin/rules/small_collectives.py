@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, Groups, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges
@@ -30,15 +29,13 @@ If a transfer in the trace is faster, its rate is used instead.
 LATENCY_SHARE = 0.01
 """Minimum share of the saved latency in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "number"): {
-            "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
-            "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
-        },
-        (STEPS, "bytes"): {"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
-        (STEPS, "ns"): {"collective_latency_ns": ("Latency", "Shortest duration of a collective of at most 64 KiB.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    number={
+        "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
+        "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
+    },
+    bytes={"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
+    ns={"collective_latency_ns": ("Latency", "Shortest duration of a collective of at most 64 KiB.")},
 )
 
 

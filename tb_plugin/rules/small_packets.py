@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.device_facts import facts_of
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.model.trace.job_tables import PACKETS, reported_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -14,24 +13,23 @@ from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, 
 
 SMALL_SHARE = 0.1
 """Minimum share of small packets in the time of all packets on a link. Every training run sends some small packets."""
-METRICS = FINDING_METRICS.defining(
+METRICS = FINDING_METRICS.in_steps(
+    number={
+        "small_packets": ("Small packets", "Packets too small for their link, per step."),
+        "most_packets": ("Packets", "Small packets of this operation, over all steps."),
+    },
+    ns={"small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")},
+    ratio={"small_packets_ratio": ("Small packets", "Share of packet time in small packets.")},
+    bytes={
+        "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
+        "packet_bytes": ("Size", "Mean packet size of this operation."),
+    },
+    bytes_per_second={
+        "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
+        "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
+    },
+).defining(
     {
-        (STEPS, "number"): {
-            "small_packets": ("Small packets", "Packets too small for their link, per step."),
-            "most_packets": ("Packets", "Small packets of this operation, over all steps."),
-        },
-        (STEPS, "ns"): {
-            "small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")
-        },
-        (STEPS, "ratio"): {"small_packets_ratio": ("Small packets", "Share of packet time in small packets.")},
-        (STEPS, "bytes"): {
-            "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
-            "packet_bytes": ("Size", "Mean packet size of this operation."),
-        },
-        (STEPS, "bytes_per_second"): {
-            "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
-            "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
-        },
         ("", "code"): {"packet_call": ("Operation", "Operation with the most small packets.")},
         ("", "text"): {"packet_links": ("Links", "Link types with small packets.")},
     }
@@ -129,6 +127,5 @@ RULE = Rule(
         The vendor gives the smallest efficient packet size: 16 MB for HCCS, PCIE and SIO. The finding shows the
         operation that sends the most small packets, and the rates of small and larger packets.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

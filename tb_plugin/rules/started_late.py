@@ -41,7 +41,6 @@ RULE = Rule(
     threshold=f"Such work takes at least {percent(MIN_SHARE)} of step time.",
     saving="None: these kernels are not in the trace.",
     advice="recording_began_mid_flight",
-    saves=False,
     needs_kernels=True,
     limits=(Limit.STARTED_LATE,),
 )

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
 
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")
-        },
-        (STEPS, "number"): {
-            "sync_calls": ("Synchronising calls", "Synchronising calls per step."),
-            "sync_explicit_calls": (
-                "Explicit synchronisation",
-                "Calls that only synchronise, outside operators, per step.",
-            ),
-        },
-        (STEPS, "code"): {"sync_line": ("Python line", LINE.format("synchronisation"))},
-        (STEPS, "count"): {"sync_lines": ("Lines", "Python lines with synchronising calls.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
+    number={
+        "sync_calls": ("Synchronising calls", "Synchronising calls per step."),
+        "sync_explicit_calls": (
+            "Explicit synchronisation",
+            "Calls that only synchronise, outside operators, per step.",
+        ),
+    },
+    code={"sync_line": ("Python line", LINE.format("synchronisation"))},
+    count={"sync_lines": ("Lines", "Python lines with synchronising calls.")},
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
@@ -13,18 +12,14 @@ from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plai
 
 TF32_SHARE = 0.01
 """Minimum share of these matmuls in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "single_product_ns": (
-                "Float32 products",
-                "Time of float32 matmuls and convolutions without matrix units, per step.",
-            )
-        },
-        (STEPS, "ratio"): {
-            "single_product_ratio": ("Float32 products", "Share of kernel time in float32 matmuls and convolutions.")
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "single_product_ns": (
+            "Float32 products",
+            "Time of float32 matmuls and convolutions without matrix units, per step.",
+        )
+    },
+    ratio={"single_product_ratio": ("Float32 products", "Share of kernel time in float32 matmuls and convolutions.")},
 )
 
 

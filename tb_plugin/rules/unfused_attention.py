@@ -7,7 +7,6 @@ import math
 import msgspec
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
 from tb_plugin.lib.groupby import Bool, Int64, places_of
@@ -30,12 +29,10 @@ USUAL = 4
 This includes recomputation in the backward pass.
 """
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
-        (STEPS, "ratio"): {"scores_ratio": ("Scores", "Score time divided by kernel time.")},
-        (STEPS, "number"): {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
+    ratio={"scores_ratio": ("Scores", "Score time divided by kernel time.")},
+    number={"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
 )
 
 

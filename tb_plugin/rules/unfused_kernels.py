@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import set_up
-from tb_plugin.analysis.metrics import LINE, STEPS
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
@@ -54,30 +54,28 @@ convolutions.
 LISTED = 200
 TABLE = "fusible_kernels"
 _ARROW = " → "
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "runs_ns": ("Fusible kernels", "Time of kernels in fusible sequences, per step."),
-            "fused_ns": ("If fused", "Time of each sequence's longest kernel, summed per step."),
-            "run_ns": ("Kernel time", "Kernel time of these sequences over all steps."),
-            "run_fused_ns": ("If fused", "Time of each sequence's longest kernel, summed over all steps."),
-            "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
-        },
-        (STEPS, "ratio"): {"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")},
-        (STEPS, "number"): {
-            "fusible_runs": ("Sequences", "Fusible kernel sequences per step."),
-            "run_kernels": ("Kernels in sequences", "Kernels in fusible sequences per step."),
-        },
-        (STEPS, "count"): {
-            "run_count": ("Occurrences", "Occurrences of this sequence over all steps."),
-            "run_length": ("Length", "Kernels per sequence."),
-        },
-        (STEPS, "text"): {"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")},
-        (STEPS, "code"): {
-            "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
-            "run_line": ("Python line", LINE.format("fusible kernel")),
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "runs_ns": ("Fusible kernels", "Time of kernels in fusible sequences, per step."),
+        "fused_ns": ("If fused", "Time of each sequence's longest kernel, summed per step."),
+        "run_ns": ("Kernel time", "Kernel time of these sequences over all steps."),
+        "run_fused_ns": ("If fused", "Time of each sequence's longest kernel, summed over all steps."),
+        "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
+    },
+    ratio={"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")},
+    number={
+        "fusible_runs": ("Sequences", "Fusible kernel sequences per step."),
+        "run_kernels": ("Kernels in sequences", "Kernels in fusible sequences per step."),
+    },
+    count={
+        "run_count": ("Occurrences", "Occurrences of this sequence over all steps."),
+        "run_length": ("Length", "Kernels per sequence."),
+    },
+    text={"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")},
+    code={
+        "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
+        "run_line": ("Python line", LINE.format("fusible kernel")),
+    },
 )
 
 

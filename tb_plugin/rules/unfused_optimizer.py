@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure
@@ -25,16 +24,12 @@ _PASSES = 2
 """Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
 """Minimum ratio of the launches of the recorded optimizer to the launches of a fused optimizer."""
-METRICS = FINDING_METRICS.defining(
-    {
-        (STEPS, "ns"): {
-            "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
-            "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
-        },
-        (STEPS, "number"): {
-            "optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")
-        },
-    }
+METRICS = FINDING_METRICS.in_steps(
+    ns={
+        "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
+        "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
+    },
+    number={"optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")},
 )
 
 
