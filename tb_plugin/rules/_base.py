@@ -36,10 +36,13 @@ from tb_plugin.payloads import Figure, Link, Notice, Scalar, Severity
 if TYPE_CHECKING:
     from tb_plugin.analysis.idle.account import Account
 
-SIGNIFICANT_SHARE = 0.01
-"""Minimum saving of a finding, as a share of the step. Smaller savings are within step-to-step noise."""
+MIN_SHARE = 0.01
+"""Minimum saving of a finding, as a share of the step, and of kernels, as a share of the kernel time.
+
+Smaller savings are within step-to-step noise.
+"""
 TIMELINE = Link("timeline", {}, "Show in timeline")
-FINDING_METRICS = SHARED.adding(
+COMMON = SHARED.adding(
     define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
     define(
         STEPS,
@@ -321,7 +324,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def is_significant(self, total: float) -> bool:
         """Returns whether a saving of ``total`` nanoseconds over all steps is significant."""
-        return self.per_step(total) >= max(SIGNIFICANT_SHARE * self.step_ns, 1)
+        return self.per_step(total) >= max(MIN_SHARE * self.step_ns, 1)
 
     @property
     def per_step_words(self) -> str:

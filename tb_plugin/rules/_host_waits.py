@@ -37,7 +37,7 @@ _DEEP = 32
 """Maximum nesting depth of operators that is searched."""
 
 
-class For(IntEnum):
+class WaitReason(IntEnum):
     """Reasons why the host waits."""
 
     RESULT = 0
@@ -63,7 +63,7 @@ class HostWaits(msgspec.Struct, frozen=True, eq=False):
     Calls with the same value count as one wait.
     """
 
-    def of(self, why: For) -> Int64:
+    def of(self, why: WaitReason) -> Int64:
         """Returns the indices of the calls that wait for this reason."""
         return np.flatnonzero(self.why == why)
 
@@ -104,9 +104,9 @@ def host_waits(trace: TraceTable) -> HostWaits:
     made[call] = copies
     own, around = made[row], made[trace.operator[row]]
     copy = np.where(own != MISSING, own, around)
-    why = np.where(copy != MISSING, For.COPY, For.RESULT)
-    why[_in_backward(trace, row)] = For.BACKWARD
-    why[_of_others(trace, row)] = For.OTHERS
+    why = np.where(copy != MISSING, WaitReason.COPY, WaitReason.RESULT)
+    why[_in_backward(trace, row)] = WaitReason.BACKWARD
+    why[_of_others(trace, row)] = WaitReason.OTHERS
     place = np.where(trace.operator[row] == MISSING, row, trace.operator[row])
     return HostWaits(row, why, copy, place)
 
@@ -176,10 +176,10 @@ def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
     """Returns, for each wait, the outermost of the enclosing operators that spend almost all their time waiting."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
-        hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
-        if not hardly.any():
+        mostly_waits = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
+        if not mostly_waits.any():
             break
-        place = np.where(hardly, outer, place).astype(np.int64)
+        place = np.where(mostly_waits, outer, place).astype(np.int64)
     return place
 
 
@@ -189,9 +189,9 @@ def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
     For an operator that exists only to wait, the rest of its time is included if a device is idle afterwards.
     """
     trace, waits = s.trace, s.covered(row)
-    of = group(place)
-    mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
-    return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
+    by_place = group(place)
+    partly_waits = by_place.sum(trace.dur_ns[row])[by_place.of] >= _PARTLY * trace.dur_ns[place]
+    return join(waits, intersect(s.covered(top_level_waiter(trace, place[partly_waits])), s.with_idle(waits)))
 
 
 class Waiting(msgspec.Struct, frozen=True, eq=False):
@@ -199,6 +199,8 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     place: Int64
+    count: int
+    """Number of different waits."""
     copies: Int64
     time_ns: int
     """Total time of the waits, excluding waits for the profiler."""
@@ -208,7 +210,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Change that removes the waits, their copies, and the operators that do almost nothing except wait."""
 
 
-def waiting_calls(s: Scene, why: For) -> Waiting | None:
+def waiting_calls(s: Scene, why: WaitReason) -> Waiting | None:
     """Returns the calls that wait for this reason, None if removing the waits would save nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
@@ -218,10 +220,10 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
     whole, copies = wait_ranges(s, row, place), _copies_of(trace, row)
     if not s.is_significant(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
-    time = int(
-        trace.dur_ns[row].sum() - measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row)).sum()
-    )
-    return Waiting(row, place, copies, time, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
+    for_profiler = measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row))
+    time = int(trace.dur_ns[row].sum() - for_profiler.sum())
+    whole_change = Change(whole, copies, trace.dur_ns[copies])
+    return Waiting(row, place, len(np.unique(place)), copies, time, Change(s.covered(row)), whole_change)
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
@@ -232,11 +234,6 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     seen = group(made.of, step)
     found: Bool = np.bincount(made.of[seen.first], minlength=len(made))[made.of] >= OFTEN * count
     return found
-
-
-def count_text(place: Int64) -> int:
-    """Returns the number of different waits."""
-    return len(np.unique(place))
 
 
 def _copies_of(trace: TraceTable, calls: Int64) -> Int64:

@@ -14,9 +14,9 @@ from tb_plugin.lib.groupby import Float64, Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
-from tb_plugin.rules._base import FINDING_METRICS, Scene
+from tb_plugin.rules._base import COMMON, Scene
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
         "launch_every_ns": (

@@ -25,7 +25,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.rules import regular_rules, rule_ids
-from tb_plugin.rules._base import SIGNIFICANT_SHARE, Bounds, Detection, Limit, NoSaving, Rule, Scene
+from tb_plugin.rules._base import MIN_SHARE, Bounds, Detection, Limit, NoSaving, Rule, Scene
 from tb_plugin.rules._verdict import Verdict, verdict_of
 from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.rules.low_utilization import RULE as LOW
@@ -216,7 +216,7 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
     low = time_saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(time_saved(trace, steps, [most for _, most in changes], careful=False), low)
-    enough = max(SIGNIFICANT_SHARE * scene.step_ns, 1)
+    enough = max(MIN_SHARE * scene.step_ns, 1)
     limits = [_limit(scene, most, takes_ns) for (_, most), (_, takes_ns) in zip(changes, seen, strict=True)]
     bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
     worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]

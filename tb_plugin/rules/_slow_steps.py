@@ -23,9 +23,9 @@ from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Rule, Scene
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Rule, Scene
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
         "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
@@ -185,7 +185,7 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
         todo=s.todo(advice or rule) or s.todo(rule),
         figures=METRICS.figures(values),
         measure="excess_ratio",
-        threshold=SIGNIFICANT_SHARE,
+        threshold=MIN_SHARE,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
         why=words.why,
         confidence="high",

@@ -15,7 +15,7 @@ from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules.serial_collectives import serial_calls
 from tb_plugin.rules.small_collectives import small_calls
@@ -30,7 +30,7 @@ UNKNOWN = (
     "saving from overlap is unknown."
 )
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
         "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),

@@ -12,9 +12,9 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
     count={"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")},
     code={"compiling_line": ("Python line", LINE.format("compilation"))},
@@ -37,16 +37,15 @@ def _look(s: Scene) -> Detection | None:
     at = f"in {{compiling_steps}} {plural(len(within), 'step')}" if recorded else "while recording"
     if recorded and within.tolist() == [0] and len(steps.label) > 1:
         at += ", the first one"
-    figures = METRICS.measured(
-        compiling_ns=measure(compiling),
-        **optional(recorded, compiling_steps=len(within)),
-        **optional(line, compiling_line=line),
-    )
     notice = s.notice(
         RULE,
         severity="medium",
         text=f"Compilation or tuning takes {{compiling_ns}} {at}" + (", mostly at {compiling_line}." if line else "."),
-        figures=figures,
+        figures=METRICS.measured(
+            compiling_ns=measure(compiling),
+            **optional(recorded, compiling_steps=len(within)),
+            **optional(line, compiling_line=line),
+        ),
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
         why="The host waits for the compiler, which is normal in the first steps. In later steps, compilation means that a "
         "shape, a flag or a function has changed. The bounds assume no compilation.",

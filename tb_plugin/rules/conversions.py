@@ -8,7 +8,7 @@ from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 CONVERSION_SHARE = 0.02
 """Minimum share of conversions in the kernel time. Every program needs some conversions."""
@@ -17,7 +17,7 @@ MEDIUM_SHARE = 0.1
 
 Conversions of only a model's inputs and outputs take less.
 """
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
     ratio={"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
     number={"conversions": ("Kernels", "Conversion kernels per step.")},

@@ -10,9 +10,9 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import intersect, union
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.in_steps(ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")})
+METRICS = COMMON.in_steps(ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")})
 
 
 DATALOADER_SHARE = 0.02

@@ -9,10 +9,10 @@ from tb_plugin.analysis.copy_directions import copies_in_direction
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional
 from tb_plugin.rules._collectives import is_data_parallel
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "exchange_ns": (
             "Between devices",
@@ -40,7 +40,7 @@ def _look(s: Scene) -> Detection | None:
         ),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
-            *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
+            *METRICS.measured(**optional(exchange, exchange_ns=exchange)),
         ],
         why="One Python process launches the work of all devices. This process copies the model to each device in every "
         "step, and gathers gradients after the backward pass. The trace does not show how fast one process per device would "

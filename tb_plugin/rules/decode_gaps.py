@@ -14,9 +14,9 @@ from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
         "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),

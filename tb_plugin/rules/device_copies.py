@@ -13,14 +13,14 @@ from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._overlap import bytes_of
 from tb_plugin.rules._streams import LEVELS
 
 MIN_SHARE = 0.02
 """Minimum share of copies in the steps. Most programs copy some data within the device."""
 MAX_LISTED_OPERATORS = 3
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
     ratio={"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
     number={"device_copies": ("Copies", "Copies within the device per step.")},

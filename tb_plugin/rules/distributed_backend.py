@@ -10,9 +10,9 @@ from tb_plugin.analysis.communication import BACKEND
 from tb_plugin.analysis.range_patterns import DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene
 
-METRICS = FINDING_METRICS.defining(
+METRICS = COMMON.defining(
     {("", "text"): {"others": ("Backends", "Recorded backends, all different from the recommended one.")}}
 )
 

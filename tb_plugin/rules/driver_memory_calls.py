@@ -8,9 +8,9 @@ from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = FINDING_METRICS.in_steps(code={"driver_line": ("Python line", LINE.format("driver memory call"))})
+METRICS = COMMON.in_steps(code={"driver_line": ("Python line", LINE.format("driver memory call"))})
 
 
 def _look(s: Scene) -> Detection | None:

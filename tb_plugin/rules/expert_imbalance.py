@@ -10,14 +10,14 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
 UNEVEN = 1.25
 """Minimum ratio of the largest token count of a rank to the mean.
 
 With several hundred tokens per rank, the ratio from random variation alone is smaller.
 """
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={
         "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
         "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
@@ -95,7 +95,7 @@ RULE = Rule(
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
     threshold=f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at least "
-    f"{percent(SIGNIFICANT_SHARE)} of the step.",
+    f"{percent(MIN_SHARE)} of the step.",
     saving="Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that return "
     "results. Lower bound: 0.",
     needs="Token dispatches with recorded sizes.",

@@ -7,22 +7,12 @@ import numpy as np
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.rules._base import (
-    FINDING_METRICS,
-    SIGNIFICANT_SHARE,
-    Bounds,
-    Detection,
-    Limit,
-    Rule,
-    Scene,
-    optional,
-    percent,
-)
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"exposed_copy_ns": ("Exposed copies", "Time during which only copies run, per step.")},
     number={"exposed_copies": ("Copies", "Exposed copies per step.")},
     bytes={"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")},
@@ -70,7 +60,7 @@ RULE = Rule(
     look=_look,
     order=60,
     detects="Copies to the GPU run on a compute stream while nothing else runs.",
-    threshold=f"The exposed time of these copies is at least {percent(SIGNIFICANT_SHARE)} of the step.",
+    threshold=f"The exposed time of these copies is at least {percent(MIN_SHARE)} of the step.",
     saving=f"Upper bound: the copy time that other work of the step can overlap. Lower bound: {percent(HIDDEN)} of this "
     "time.",
     notes="""

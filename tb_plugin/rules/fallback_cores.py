@@ -8,9 +8,9 @@ from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
     number={"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")},
     code={

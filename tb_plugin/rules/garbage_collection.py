@@ -8,9 +8,9 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
         "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
@@ -26,17 +26,16 @@ def _look(s: Scene) -> Detection | None:
     pauses = s.covered(found)  # a call and the collection inside it are one pause
     if not len(pauses):
         return None
-    figures = METRICS.measured(
-        collections=len(pauses),
-        collecting_ns=measure(pauses),
-        collecting_longest_ns=int((pauses.end - pauses.start).max()),
-    )
     notice = s.notice(
         RULE,
         severity="medium",
         text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
         "in total. The longest pause took {collecting_longest_ns}.",
-        figures=figures,
+        figures=METRICS.measured(
+            collections=len(pauses),
+            collecting_ns=measure(pauses),
+            collecting_longest_ns=int((pauses.end - pauses.start).max()),
+        ),
         evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
         why="A collection starts after a certain number of allocations, at any point of the step. A collection stops all "
         "Python threads, and other ranks wait. The bounds assume no collection in these steps.",

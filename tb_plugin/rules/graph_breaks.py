@@ -9,9 +9,9 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, subtract
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"breaking_ns": ("Guards and wrappers", "Time of guard checks and wrappers in calls after a graph break.")},
     count={
         "breaks": ("Graph breaks", "Pairs of interrupted and resumed functions."),
@@ -24,24 +24,17 @@ METRICS = FINDING_METRICS.in_steps(
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
-    from tb_plugin.analysis.compiled.graph_breaks import breaks_of
+    from tb_plugin.analysis.compiled.graph_breaks import breaks_of, cost_ranges, place_of
 
     broken, regions = breaks_of(s.trace), regions_of(s.trace)
     mine = np.flatnonzero((s.rows & s.on_threads)[regions.row[broken.call]])
     if not len(mine):
         return None
     call = broken.call[mine]
-    from tb_plugin.analysis.compiled.graph_breaks import cost_ranges
-
     cost = subtract(intersect(cost_ranges(s.trace, call), s.host), s.profiler_waits)
     breaks, of, count = np.unique(broken.function[mine], return_inverse=True, return_counts=True)
     most = call[of.ravel() == int(count.argmax())]
-    from tb_plugin.analysis.compiled.graph_breaks import place_of
-
     line = place_of(s.trace, int(regions.code[most[0]]))
-    figures = METRICS.measured(
-        breaks=len(breaks), breaking_calls=len(mine), breaking_ns=measure(cost), **optional(line, break_line=line)
-    )
     notice = s.notice(
         RULE,
         severity="low",
@@ -49,7 +42,9 @@ def _look(s: Scene) -> Detection | None:
         f"{plural(len(mine), 'time')} in total"
         + (", most often at {break_line}" if line else "")
         + ". Guards and wrappers after the breaks take {breaking_ns}.",
-        figures=figures,
+        figures=METRICS.measured(
+            breaks=len(breaks), breaking_calls=len(mine), breaking_ns=measure(cost), **optional(line, break_line=line)
+        ),
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
         why="The code after a break is compiled separately: guards are checked again, and nothing is fused across the "
         "break. The bounds include only guard checks and wrappers. The saving from fusion is unknown.",

@@ -9,11 +9,11 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
 LOW_SHARE = 0.01
 """Minimum share of the kernel time at reduced frequency. Smaller shares may come from a single late sample."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "low_frequency_ns": (
             "Low frequency time",

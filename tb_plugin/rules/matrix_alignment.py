@@ -9,7 +9,7 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, matrix_kernels, matrix_unit_savings
 from tb_plugin.rules._shapes import arguments
 
@@ -18,9 +18,7 @@ SLOW = 2.0
 
 Partly filled tiles alone cost less.
 """
-ALIGNMENT_SHARE = 0.01
-"""Minimum share of these matmuls in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
     text={
         "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
@@ -42,7 +40,7 @@ def _look(s: Scene) -> Detection | None:
     slow = outside if usual is None else outside | (trace.dur_ns[odd.row] > SLOW * odd.flops * usual[1])
     odd = odd.take(slow & (trace.dur_ns[odd.row] >= SHORT_NS))
     time = int(trace.dur_ns[odd.row].sum())
-    if not time or time < ALIGNMENT_SHARE * int(trace.dur_ns[s.kernels].sum()):
+    if not time or time < MIN_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
     changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else matrix_unit_savings(trace, odd, "fp16", 2)
     name, shape, size = _most(s, odd)
@@ -97,7 +95,7 @@ RULE = Rule(
     look=_look,
     order=290,
     detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
-    threshold=f"These matmuls take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
+    threshold=f"These matmuls take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="The extra time compared with aligned matmuls of this trace, for the padded size. Upper bound: compared with the "
     "5th percentile of the time per operation of aligned matmuls. Lower bound: compared with the 75th percentile. If no "
     "matmul is aligned, the bounds are those of `matrix_units`.",

@@ -15,10 +15,10 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
 
-METRICS = FINDING_METRICS.defining(
+METRICS = COMMON.defining(
     {
         (FULL_TRACE, "ratio"): {
             "matrix_eligible_ratio": (

@@ -10,7 +10,7 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
 
 READING = 0.5
 """Minimum share of a kernel's time that is spent reading memory."""
@@ -21,7 +21,7 @@ At a ratio near 1, memory is not the only bottleneck.
 """
 BOUND_SHARE = 0.1
 """Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
     ratio={"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
     number={"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},

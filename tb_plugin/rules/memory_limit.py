@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.metrics import FULL_TRACE
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.defining(
+METRICS = COMMON.defining(
     {
         (FULL_TRACE, "ratio"): {
             "memory_peak_ratio": ("Peak memory", "Peak allocated memory divided by device memory.")

@@ -8,9 +8,9 @@ from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, role
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "offload_ns": ("Offloading", "Copy time of offloaded tensors, per step."),
         "offload_alone_ns": ("Exposed", "Time during which only copies of offloaded tensors run, per step."),
@@ -63,7 +63,7 @@ RULE = Rule(
     look=_look,
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
-    threshold=f"The exposed time of these copies is at least {percent(SIGNIFICANT_SHARE)} of the step.",
+    threshold=f"The exposed time of these copies is at least {percent(MIN_SHARE)} of the step.",
     saving="Lower bound: the exposed time of these copies. Upper bound: the time of all these copies, including their calls "
     "and operators.",
     needs="Copies with an offloading [role](../concepts/attribution.md#parallelism).",

@@ -11,7 +11,7 @@ from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, percent
 
 FILLED = 0.5
 """Maximum number of blocks per multiprocessor. Two kernels with so few blocks fit on a device at the same time."""
@@ -20,7 +20,7 @@ LONG_NS = 20_000
 OVERLAP_SHARE = 0.02
 """Minimum share of the saving in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "part_filled_ns": (
             "Partly filled",

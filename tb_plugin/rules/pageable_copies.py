@@ -7,22 +7,12 @@ import numpy as np
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
-from tb_plugin.rules._base import (
-    FINDING_METRICS,
-    SIGNIFICANT_SHARE,
-    Bounds,
-    Detection,
-    Limit,
-    Rule,
-    Scene,
-    optional,
-    percent,
-)
-from tb_plugin.rules._host_waits import For, from_pageable, host_waits, wait_ranges
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._host_waits import WaitReason, from_pageable, host_waits, wait_ranges
 from tb_plugin.rules._overlap import HIDDEN, bytes_of, overlapped_ns
 from tb_plugin.rules.repeated_copies import repeated_copies
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={"pageable_copies": ("Copies", "Blocking copies to a device per step.")},
     bytes={"pageable_bytes": ("Bytes", "Bytes of blocking copies per step.")},
     ns={
@@ -36,7 +26,7 @@ METRICS = FINDING_METRICS.in_steps(
 
 def _look(s: Scene) -> Detection | None:
     trace, waits = s.trace, host_waits(s.trace)
-    at = waits.of(For.COPY)
+    at = waits.of(WaitReason.COPY)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
     at = at[~np.isin(waits.copy[at], repeated_copies(trace).row)]
     calls, copies = waits.row[at], np.unique(waits.copy[at])
@@ -75,7 +65,7 @@ RULE = Rule(
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",
-    threshold=f"These calls and copies take at least {percent(SIGNIFICANT_SHARE)} of the step.",
+    threshold=f"These calls and copies take at least {percent(MIN_SHARE)} of the step.",
     saving=f"Lower bound: the time of the calls that wait, and {percent(HIDDEN)} of the copy time that other work can "
     "overlap. Upper bound: the time of all these copies and of the operators around them.",
     notes="""

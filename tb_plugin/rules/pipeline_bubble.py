@@ -8,14 +8,14 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 BUBBLE_SHARE = 0.05
 """Minimum share of bubbles in the steps.
 
 With four stages and many micro-batches, filling and draining the pipeline may take up to this share.
 """
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
     ratio={"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")},
     number={"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},

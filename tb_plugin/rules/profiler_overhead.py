@@ -10,9 +10,9 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within
 from tb_plugin.model.trace.schema import ON_DEVICE, EventKind, of_kind
 from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"overhead_ns": ("Profiler", "Recorded profiler overhead per step.")},
     ratio={
         "waiting_host_ratio": (
@@ -53,10 +53,7 @@ def _look(s: Scene) -> Detection | None:
     if share >= OVERHEAD_SHARE:
         text.append("The profiler itself takes {overhead_ns} of each {step_time_mean_ns} step.")
         todo.append(s.todo(RULE))
-        figures += [
-            METRICS.figure("overhead_ns", s.per_step(measure(own))),
-            METRICS.figure("step_time_mean_ns", s.step_ns),
-        ]
+        figures += METRICS.measured(overhead_ns=s.per_step(measure(own)), step_time_mean_ns=s.step_ns)
     if rate >= CALLS_A_MS:
         text.append(
             "The profiler recorded {python_rate} Python calls per millisecond, and devices wait for the host "
@@ -64,7 +61,7 @@ def _look(s: Scene) -> Detection | None:
             "unknown amount."
         )
         todo.append(s.todo(RULE, "stacks"))
-        figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]
+        figures += METRICS.measured(python_rate=rate, waiting_host_ratio=waiting)
     notice = s.notice(
         RULE,
         severity="low",

@@ -17,10 +17,10 @@ from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._launch_starvation import FEW, launches_of
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
         "python_host_ns": (

@@ -10,9 +10,9 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
     count={
         "recompiled": ("Recompilations", "Functions that were recompiled."),
@@ -25,7 +25,7 @@ METRICS = FINDING_METRICS.in_steps(
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
-    from tb_plugin.analysis.compiled.compiling import compilations_of
+    from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 
     made = compilations_of(s.trace)
     known = np.flatnonzero(s.on_threads[made.row] & (made.region != MISSING))
@@ -33,26 +33,23 @@ def _look(s: Scene) -> Detection | None:
     compiling = s.covered(made.row[again])
     if not len(compiling):
         return None
-    from tb_plugin.analysis.compiled.compiling import guards_of
-
     guards = guards_of(s.trace)
     failed = int((guards.compilation[s.rows[guards.row]] != MISSING).sum())
     names = [made.names[at] for at in dict.fromkeys(made.region[again[s.rows[made.row[again]]]].tolist())]
     if not names:
         return None
-    figures = METRICS.measured(
-        recompiled=len(names),
-        recompiling_ns=measure(compiling),
-        **optional(failed, failed_guards=failed),
-        recompiled_regions=", ".join(names),
-    )
     notice = s.notice(
         RULE,
         severity="medium",
         text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled, which took "
         f"{{recompiling_ns}} (regions {{recompiled_regions}})"
         + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
-        figures=figures,
+        figures=METRICS.measured(
+            recompiled=len(names),
+            recompiling_ns=measure(compiling),
+            **optional(failed, failed_guards=failed),
+            recompiled_regions=", ".join(names),
+        ),
         evidence=Link("compiled", {}, "Show the regions"),
         why="A failed guard means that a size, a type or a value changed since compilation. The bounds assume no "
         "recompilation.",

@@ -8,19 +8,9 @@ from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputatio
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, subtract, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import (
-    FINDING_METRICS,
-    SIGNIFICANT_SHARE,
-    Bounds,
-    Detection,
-    Limit,
-    Rule,
-    Scene,
-    optional,
-    percent,
-)
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "recompute_device_ns": ("Recomputed", "Device time of recomputed forward code, per step."),
         "recompute_host_ns": ("Recomputed on host", "Host time of recomputed forward code, per step."),
@@ -87,7 +77,7 @@ RULE = Rule(
     look=_look,
     order=330,
     detects="The backward pass runs forward code again (activation checkpointing).",
-    threshold=f"Storing all activations would save at least {percent(SIGNIFICANT_SHARE)} of the step.",
+    threshold=f"Storing all activations would save at least {percent(MIN_SHARE)} of the step.",
     saving="The time of recomputed GPU work, excluding transfers between pipeline stages. For CPU time, the lower bound "
     "covers the recomputed operators. The upper bound covers the whole recomputation, excluding nested backward passes.",
     needs="Work that is [computed again](../concepts/attribution.md#computed-again).",

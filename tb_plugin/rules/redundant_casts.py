@@ -11,7 +11,7 @@ from tb_plugin.lib.groupby import Bool, Groups, Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._shapes import Dims, arguments, input_dims
 from tb_plugin.rules._streams import enclosing_match, streams
 
@@ -20,9 +20,7 @@ REPEATED = 4
 
 A smaller number of casts may be those of queries, keys and values, which look alike.
 """
-CAST_SHARE = 0.01
-"""Minimum share of these casts in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
     number={"casts": ("Casts", "Repeated casts per step.")},
     code={"cast_line": ("Python line", LINE.format("cast"))},
@@ -35,7 +33,7 @@ def _look(s: Scene) -> Detection | None:
     casting = enclosing_match(trace, trace.operator[kernels], trace.recorder.operators.casting)
     row, cast = kernels[casting != MISSING], casting[casting != MISSING]
     total = int(trace.dur_ns[s.kernels].sum())
-    if not len(row) or trace.dur_ns[row].sum() < CAST_SHARE * total:
+    if not len(row) or trace.dur_ns[row].sum() < MIN_SHARE * total:
         return None
     told = arguments(trace)
     shape, kind = told.shape_of(cast), told.type_of(cast)
@@ -45,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
     sure = again | _weights_again(s, row, cast, shape, kind) | _there_and_back(trace, row, shape, kind)
     redundant = sure | in_step
     time = int(trace.dur_ns[row[redundant]].sum())
-    if not time or time < CAST_SHARE * total:
+    if not time or time < MIN_SHARE * total:
         return None
     rows = s.by_length(row[redundant])
     line = s.line(rows)
@@ -152,7 +150,7 @@ RULE = Rule(
     look=_look,
     order=340,
     detects="The same tensor is cast repeatedly, or cast to another type and back.",
-    threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
+    threshold=f"These casts take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="Lower bound: the time of all casts except the first per module call, or per weight and step. Both casts of a "
     "round trip count. Upper bound: the time of all casts except the first per step, including their operators.",
     needs="Input shapes and types.",

@@ -10,12 +10,12 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._streams import enclosing_match
 
 COPY_SHARE = 0.02
 """Minimum share of these copies in the kernel time. In most transformers, the copies that merge attention heads take less."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
     ratio={"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")},
     code={"layout_line": ("Python line", LINE.format("copy"))},

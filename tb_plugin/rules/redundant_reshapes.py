@@ -11,10 +11,10 @@ from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Rule, Scene, optional
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Rule, Scene, optional
 from tb_plugin.rules._shapes import arguments, input_dims
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
     ns={"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
     code={"reshape_line": ("Python line", LINE.format("reshape"))},

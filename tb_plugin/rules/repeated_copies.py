@@ -13,11 +13,12 @@ from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import FINDING_METRICS, SIGNIFICANT_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
 from tb_plugin.rules._overlap import bytes_of, overlapped_ns
+from tb_plugin.rules._shapes import arguments
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
     bytes={"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
     ns={"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
@@ -54,7 +55,9 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     if len(copies) < 2 or not len(turns):
         return none
     line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
-    kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
+    operator = trace.operator[call]
+    shapes = arguments(trace).shape_of(operator)
+    kinds = group(trace.name[copies], trace.name[operator], shapes, bytes_of(trace, copies))
     # A line that copies several tensors cannot be resolved: offloaded layers, parts of a batch.
     of_line = group(line)
     alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
@@ -86,13 +89,6 @@ def _turns(trace: TraceTable) -> Int64:
     if not backward.any():
         return np.empty(0, np.int64)
     found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, search_pattern(DATALOADER))])
-    return found
-
-
-def _shapes(trace: TraceTable, call: Int64) -> Int64:
-    shapes = np.full(len(trace), MISSING, np.int64)
-    shapes[trace.operators.row] = trace.operators.shapes
-    found: Int64 = shapes[trace.operator[call]]
     return found
 
 
@@ -139,7 +135,7 @@ RULE = Rule(
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
     threshold="Each step that has such copies has at least two. Together, these copies take at least "
-    f"{percent(SIGNIFICANT_SHARE)} of the step.",
+    f"{percent(MIN_SHARE)} of the step.",
     saving="Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies except the "
     "first per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`.",
     needs="Recorded Python lines, steps and a backward pass.",

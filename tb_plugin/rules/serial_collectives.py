@@ -6,13 +6,13 @@ import numpy as np
 
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Bool, sum_by
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 
 SERIAL_SHARE = 0.02
 """Minimum share of these collectives in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "serial_ns": (
             "On the compute stream",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.lib.groupby import Int64
-from tb_plugin.rules._base import SIGNIFICANT_SHARE, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import MIN_SHARE, Detection, Limit, Rule, Scene
 from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 
 FIRST = 1.5
@@ -29,11 +29,7 @@ def is_slow(dur: Int64) -> bool:
     first, usual = int(dur[0]), usual_of(dur[1:])
     excess = first - usual.median
     far = first > FIRST * usual.median and excess > FAR * usual.deviation
-    return (
-        far
-        and first - int(dur[1:].max()) >= MIN_SHARE_ABOVE_OTHERS * excess
-        and excess >= SIGNIFICANT_SHARE * dur.sum()
-    )
+    return far and first - int(dur[1:].max()) >= MIN_SHARE_ABOVE_OTHERS * excess and excess >= MIN_SHARE * dur.sum()
 
 
 def _look(s: Scene) -> Detection | None:

@@ -11,7 +11,7 @@ from tb_plugin.lib.groupby import Bool, Groups, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules.serial_collectives import serial_calls
 
@@ -29,7 +29,7 @@ If a transfer in the trace is faster, its rate is used instead.
 LATENCY_SHARE = 0.01
 """Minimum share of the saved latency in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={
         "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
         "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),

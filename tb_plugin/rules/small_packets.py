@@ -9,11 +9,11 @@ from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.model.trace.job_tables import PACKETS, reported_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
 
 SMALL_SHARE = 0.1
 """Minimum share of small packets in the time of all packets on a link. Every training run sends some small packets."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     number={
         "small_packets": ("Small packets", "Packets too small for their link, per step."),
         "most_packets": ("Packets", "Small packets of this operation, over all steps."),
@@ -80,18 +80,6 @@ def _look(s: Scene) -> Detection | None:
     calls = small.group_by("operation").aggregate([("count", "sum"), ("bytes", "sum")])
     worst = calls.sort_by([("count_sum", "descending"), ("operation", "ascending")]).slice(0, 1).to_pylist()[0]
     links = sorted(set(small["band"].to_pylist()))
-    figures = METRICS.measured(
-        small_packets=s.per_step(_sum(small["count"])),
-        packet_links=", ".join(links),
-        large_packet_bytes=pc.max(small["large"]).as_py(),
-        small_packets_ns=s.per_step(time),
-        small_packets_ratio=time / (time + others),
-        small_packets_rate=_sum(small["bytes"]) / time * 1e9,
-        **optional(others, large_packets_rate=_sum(large["bytes"]) / others * 1e9 if others else 0),
-        packet_call=worst["operation"],
-        most_packets=worst["count_sum"],
-        packet_bytes=worst["bytes_sum"] / max(worst["count_sum"], 1),
-    )
     notice = s.notice(
         RULE,
         severity="low",
@@ -99,7 +87,18 @@ def _look(s: Scene) -> Detection | None:
         "They take {small_packets_ratio} of the packet time on these links, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger packets)" if others else "")
         + ". {packet_call} sends the most packets: {most_packets} of {packet_bytes}.",
-        figures=figures,
+        figures=METRICS.measured(
+            small_packets=s.per_step(_sum(small["count"])),
+            packet_links=", ".join(links),
+            large_packet_bytes=pc.max(small["large"]).as_py(),
+            small_packets_ns=s.per_step(time),
+            small_packets_ratio=time / (time + others),
+            small_packets_rate=_sum(small["bytes"]) / time * 1e9,
+            **optional(others, large_packets_rate=_sum(large["bytes"]) / others * 1e9 if others else 0),
+            packet_call=worst["operation"],
+            most_packets=worst["count_sum"],
+            packet_bytes=worst["bytes_sum"] / max(worst["count_sum"], 1),
+        ),
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),

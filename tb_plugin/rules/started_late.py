@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.lib.intervals import measure
-from tb_plugin.rules._base import FINDING_METRICS as METRICS
+from tb_plugin.rules._base import COMMON as METRICS
 from tb_plugin.rules._base import NO_SAVING, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._verdict import MIN_SHARE, earlier_work
 

@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.rules import compilation, data_loading, driver_memory_calls, garbage_collection
-from tb_plugin.rules._base import SIGNIFICANT_SHARE, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import MIN_SHARE, Detection, Rule, Scene, percent
 from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 from tb_plugin.rules.slow_first_step import is_slow
 
@@ -36,7 +36,7 @@ def _look(s: Scene) -> Detection | None:
     usual = usual_of(dur[others])
     if len(slow) and slow[0] == 0 and steps.label[0] == every.label[0] and is_slow(dur):
         slow = slow[1:]  # the rule slow_first_step covers it
-    if not len(slow) or (dur[slow] - usual.median).sum() < SIGNIFICANT_SHARE * dur.sum():
+    if not len(slow) or (dur[slow] - usual.median).sum() < MIN_SHARE * dur.sum():
         return None
     words = Words(
         text=f"{{unusual_steps}} {plural(len(slow), 'step takes', 'steps take')} much longer than the median of "
@@ -55,7 +55,7 @@ RULE = Rule(
     order=190,
     detects="A few steps take much longer than the other steps.",
     threshold=f"These steps exceed the median step by more than {FAR} median absolute deviations and by more than "
-    f"{percent(BEYOND)}. Together, their excess is at least {percent(SIGNIFICANT_SHARE)} of the time of all steps.",
+    f"{percent(BEYOND)}. Together, their excess is at least {percent(MIN_SHARE)} of the time of all steps.",
     saving="The excess of these steps, with bounds as in `slow_first_step`.",
     needs="At least three steps that are not slow.",
     notes="""

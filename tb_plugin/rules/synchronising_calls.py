@@ -7,10 +7,10 @@ import numpy as np
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
-from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._host_waits import OFTEN, WaitReason, waiting_calls
 
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
     number={
         "sync_calls": ("Synchronising calls", "Synchronising calls per step."),
@@ -25,23 +25,23 @@ METRICS = FINDING_METRICS.in_steps(
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting_calls(s, For.RESULT)
+    trace, found = s.trace, waiting_calls(s, WaitReason.RESULT)
     if found is None:
         return None
     calls, place = found.row, found.place
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
     explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
-    kinds = [("", len(explicit) < count_text(place)), ("explicit", len(explicit) > 0)]
+    kinds = [("", len(explicit) < found.count), ("explicit", len(explicit) > 0)]
     notice = s.notice(
         RULE,
         severity="medium",
         text=f"{s.per_step_words} the host waits {{sync_ns}} for the device, "
-        f"{s.times_words(count_text(place), 'sync_calls')}{_kind(s, len(explicit), count_text(place))}{_where(line, lines)}.",
+        f"{s.times_words(found.count, 'sync_calls')}{_kind(s, len(explicit), found.count)}{_where(line, lines)}.",
         todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),
         figures=METRICS.measured(
             sync_ns=s.per_step(found.time_ns),
-            sync_calls=s.per_step(count_text(place)),
+            sync_calls=s.per_step(found.count),
             **optional(len(explicit), sync_explicit_calls=s.per_step(len(explicit))),
             **optional(line, sync_line=line, sync_lines=lines),
         ),

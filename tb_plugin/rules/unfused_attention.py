@@ -14,13 +14,11 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import matrix_kernels, peaks_of
 from tb_plugin.rules._shapes import arguments, input_dims, largest_inputs, rows_that
 from tb_plugin.rules._streams import Streams, streams
 
-ATTENTION_SHARE = 0.01
-"""Minimum share of unfused attention in the kernel time. Smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
 """Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
@@ -29,7 +27,7 @@ USUAL = 4
 This includes recomputation in the backward pass.
 """
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
     ratio={"scores_ratio": ("Scores", "Score time divided by kernel time.")},
     number={"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
@@ -75,7 +73,7 @@ def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, unfused_attention(s)
     softmax, rows = found.softmax, found.rows
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
-    if not time or time < ATTENTION_SHARE * total:
+    if not time or time < MIN_SHARE * total:
         return None
     notice = s.notice(
         RULE,
@@ -86,7 +84,7 @@ def _look(s: Scene) -> Detection | None:
             scores_ns=s.per_step(time), scores_ratio=time / total, unfused_attentions=s.per_step(len(softmax))
         ),
         measure="scores_ratio",
-        threshold=ATTENTION_SHARE,
+        threshold=MIN_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
         why="Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps the scores "
         "on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes are recorded, the upper "
@@ -167,7 +165,7 @@ RULE = Rule(
     look=_look,
     order=300,
     detects="Attention runs as separate kernels that write and read the score matrix.",
-    threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
+    threshold=f"The kernels between the two matmuls take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is saved too. Upper "
     "bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time minus four times the time at the "
     "peak.",

@@ -21,7 +21,7 @@ from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._shapes import largest_inputs
 from tb_plugin.rules._streams import member_runs, optimizer_steps, streams
 from tb_plugin.rules.device_copies import copies_within
@@ -34,8 +34,6 @@ Two operators often work on different tensors, and one operator may launch sever
 """
 MAX_KERNELS = 64
 """Maximum number of kernels that torch.compile fuses (torch._inductor.config.max_fusion_size)."""
-MIN_SHARE = 0.01
-"""Minimum share of these kernels in the kernel time. Smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -54,7 +52,7 @@ convolutions.
 LISTED = 200
 TABLE = "fusible_kernels"
 _ARROW = " → "
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "runs_ns": ("Fusible kernels", "Time of kernels in fusible sequences, per step."),
         "fused_ns": ("If fused", "Time of each sequence's longest kernel, summed per step."),

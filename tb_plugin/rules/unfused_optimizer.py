@@ -9,7 +9,7 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
-from tb_plugin.rules._base import FINDING_METRICS, Bounds, Detection, Limit, Rule, Scene
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 from tb_plugin.rules._streams import optimizer_steps
 
 MANY = 100
@@ -24,7 +24,7 @@ _PASSES = 2
 """Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
 """Minimum ratio of the launches of the recorded optimizer to the launches of a fused optimizer."""
-METRICS = FINDING_METRICS.in_steps(
+METRICS = COMMON.in_steps(
     ns={
         "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
         "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),

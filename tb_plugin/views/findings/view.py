@@ -24,7 +24,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._base import FINDING_METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON as OF_RULES
 from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.views.findings import VIEW
 
