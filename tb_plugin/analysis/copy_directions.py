@@ -39,10 +39,7 @@ DIRECTIONS = (
 
 
 def copy_texts(trace: TraceTable, copies: Whole) -> Int32:
-    """Returns, for each copy, the string id of the text that contains its direction.
-
-    This text is the recorded argument or, if missing, the event name.
-    """
+    """Returns the string id of the text with each copy's direction: the recorded argument, else the event name."""
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
     stated[args.row] = args.direction

@@ -127,11 +127,7 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns the title of the busy metric: "GPU busy", "NPU busy" or, for different kinds of devices, "Device
-    busy".
-
-    ``chosen`` contains device ids. By default, all devices that ran kernels are used.
-    """
+    """Returns "GPU busy" or "NPU busy" for these device ids (default: with kernels), "Device busy" if mixed."""
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
     words = {device.word for device in trace.devices if device.id in (chosen or ran)}
@@ -178,11 +174,7 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 
 
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
-    """Returns the time ranges of consecutive steps, excluding pauses between recording cycles.
-
-    The profiler numbers all steps, including steps that are not recorded. If step numbers are missing, the
-    recording was paused.
-    """
+    """Returns the time of consecutive steps. Missing step numbers mean that the recording was paused."""
     apart = np.diff(places) != 1
     if steps.source == PROFILER:
         numbers = [int(label[:18]) if label.isdecimal() else -1 for label in steps.label]
@@ -200,10 +192,7 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Returns the mean over time of min(1, b), where b is the sum of blocks per SM of the running kernels.
-
-    Returns None if no kernel has a recorded value.
-    """
+    """Returns the mean over time of min(1, sum of blocks per SM of running kernels), None if none is recorded."""
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None

@@ -96,11 +96,7 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns, for each call, whether it initializes the driver. Such a call is unusually long, and the devices are
-    idle for most of its time.
-
-    A long call during which a device is busy may instead release memory and wait for the device.
-    """
+    """Returns whether each call initializes the driver: it is unusually long and the devices are mostly idle."""
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
     worked = measure_within(join(EMPTY, *device_occupied(trace).values()), trace.start_ns[some], trace.ends(some))
@@ -109,9 +105,7 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns, for each call, whether it is unusually long: longer than both ``MAX_MEDIANS`` medians and
-    ``MAX_USUAL_NS``, or longer than ``MIN_SETUP_NS``.
-    """
+    """Returns whether each call is longer than ``MAX_MEDIANS`` medians and ``MAX_USUAL_NS``, or ``MIN_SETUP_NS``."""
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
     median = int(np.sort(dur_ns)[(len(dur_ns) - 1) // 2])
@@ -134,9 +128,7 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """Returns the launches that take much longer than most launches and are the first launch of their kernel in
-    their process.
-    """
+    """Returns launches far longer than most that are the first launch of their kernel in their process."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -154,10 +146,7 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns the finding on driver calls.
-
-    None if there are no driver calls, or if all driver calls initialize the driver.
-    """
+    """Returns the finding on driver calls, None if there are none except initialization."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

@@ -198,11 +198,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 
 
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
-    """Returns a mask of the selected events that match all filters (key, text).
-
-    Annotation names that differ only in matches of ``pattern`` belong to the same phase. Raises BadRequest for an
-    unknown filter, kind or phase.
-    """
+    """Returns the selected events that match all filters. Raises BadRequest for an unknown filter, kind or phase."""
     shape = dict(where).get("replayed_shape")
     filters: dict[str, Callable[[TraceTable, str], Bool]] = {
         **FILTERS,

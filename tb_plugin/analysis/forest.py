@@ -11,10 +11,7 @@ import numpy as np
 from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, Whole, group, places_of, side_by_side, stable_order
 
 NODES_SENT = 20_000
-"""Maximum number of nodes in a response.
-
-The deepest nodes are omitted first. ``Tree.total_nodes`` is the number of nodes before this limit.
-"""
+"""Maximum number of nodes in a response. The deepest nodes are omitted first."""
 
 
 # Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
@@ -132,11 +129,7 @@ def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int]
 
 
 def with_ancestors(parent: Int32, some: Whole) -> tuple[Int64, Int32]:
-    """Returns these nodes and all their ancestors in ascending order, and the index of each node's parent in the
-    returned array.
-
-    A -1 in ``some`` is ignored.
-    """
+    """Returns these nodes (except -1) and all ancestors, sorted, and the index of each node's parent among them."""
     needed = np.zeros(len(parent) + 1, np.bool_)
     level = np.unique(some[some != MISSING])
     while len(level):

@@ -15,10 +15,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
-    """Stream names by stream number.
-
-    The first numbers are those of the tracks. Streams without a track have the numbers after them.
-    """
+    """Stream names by number: first those of the tracks, then streams without a track."""
 
     of: Int32
     """Stream number of each row. For a host row, this number is the track number."""

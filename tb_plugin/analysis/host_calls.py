@@ -81,9 +81,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     end = trace.ends(rows)
 
     def around(source: Whole) -> Int32:
-        """Returns the index of the innermost call that is active when each row starts. -1 if there is no such call,
-        and for row -1.
-        """
+        """Returns the innermost call that is active when each row starts; -1 = none."""
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -144,10 +142,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Returns a mask of the work that gradient hooks launch. This work is not attributed to any module.
-
-    In data parallel training, the gradients of many modules are sent during the AccumulateGrad of a single module.
-    """
+    """Returns the work launched by gradient hooks, which send the gradients of many modules and belong to none."""
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
     own = (start >= trace.start_ns[function]) & (start < trace.ends(function)) & ~trace.is_collective[work]
@@ -156,10 +151,7 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns the sums of times and counts for each group of calls.
-
-    Totals exclude calls that are nested in another call of the same group.
-    """
+    """Returns sums per group of calls. Totals exclude calls nested in a call of the same group."""
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

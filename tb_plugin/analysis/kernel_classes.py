@@ -83,9 +83,7 @@ class KernelClasses(msgspec.Struct, frozen=True, eq=False):
     kernel_class: UInt8
     because: UInt8
     by: Int32
-    """String id of the rule that determined the class, or of the operator that launched most of the kernel's time
-    (-1 = neither).
-    """
+    """String id of the rule, or of the operator, that determined the class (-1 = neither)."""
 
     def of(self, names: Whole) -> UInt8:
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]

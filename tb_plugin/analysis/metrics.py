@@ -75,10 +75,7 @@ class Metrics(Mapping[str, Metric]):
         return self.adding(*(define(STEPS, cast(Unit, unit), each) for unit, each in texts.items()))
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric with this key.
-
-        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
-        """
+        """Returns the metric with this key. ``title`` and ``window`` replace those of the metric."""
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -89,20 +86,14 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns the table columns with these keys, in the order of the keys.
-
-        ``titles`` maps keys to titles that replace the titles of the metrics.
-        """
+        """Returns the table columns with these keys, in this order. ``titles`` replace those of the metrics."""
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a value of this metric for a finding.
-
-        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
-        """
+        """Returns a value of this metric for a finding. ``title`` and ``window`` replace those of the metric."""
         return Figure(self.metric(key, title, window), value, note)
 
     def measured(self, **values: Scalar) -> list[Figure]:

@@ -26,10 +26,7 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 
 REGION = "Torch-Compiled Region: "
-"""Prefix of the name of a compiled call.
-
-In the name, the prefix is followed by the function number and the compilation number.
-"""
+"""Prefix of the name of a compiled call. The function and compilation numbers follow."""
 # The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
 # A wrapper that stands for a compiled module without naming it.

@@ -113,10 +113,7 @@ def recomputations(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Returns the rows of operators that have a sequence number and whose direct parent is a backward operator.
-
-    Returns no rows if the program differentiates a backward pass, because that creates such operators too.
-    """
+    """Returns operators with a sequence number directly in backward operators; none if a backward pass is differentiated."""
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
     row = row[(trace.kind[row] == EventKind.OPERATOR) & (trace.operator[row] != MISSING)]
@@ -134,9 +131,7 @@ def _noting(trace: TraceTable) -> Int64:
 
 
 def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
-    """Returns, for each backward operator, the time range from the first to the last of the operators in ``row``
-    that are inside it.
-    """
+    """Returns the time from the first to the last operator of ``row`` inside each backward operator."""
     groups = group(every.of[row])
     return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
 
@@ -220,10 +215,7 @@ class CalledIn(msgspec.Struct, frozen=True, eq=False):
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the time that the recomputations in ``chosen`` take in each module.
-
-        This is device time. If the recomputations launch no device work, it is host time.
-        """
+        """Returns the device time (else the host time) of the recomputations in ``chosen`` in each module."""
         kept = chosen[found.of]
         if len(found.work):
             return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))

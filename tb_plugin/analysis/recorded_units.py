@@ -40,9 +40,6 @@ def unit_and_factor(text: str) -> tuple[Unit, float] | None:
 
 
 def unit_in_name(name: str) -> tuple[Unit, float] | None:
-    """Parses the unit at the end of a name, as in ``Power (W)``.
-
-    The result has the same form as that of ``unit_and_factor``.
-    """
+    """Parses the unit at the end of a name, as in ``Power (W)``, like ``unit_and_factor``."""
     found = _AT_END.search(name)
     return unit_and_factor(found[1]) if found else None

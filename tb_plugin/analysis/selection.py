@@ -39,11 +39,7 @@ class Selection(msgspec.Struct, frozen=True, eq=False):
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Returns the indices of the steps with these labels in ascending order. If ``steps`` is None, returns the
-    indices of all steps.
-
-    Raises BadRequest for an unknown label.
-    """
+    """Returns the sorted indices of these steps (None: all). Raises BadRequest for an unknown label."""
     if steps is None:
         return list(range(len(trace.steps.label)))
     unknown = sorted(set(steps) - set(trace.steps.label))
@@ -55,10 +51,7 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels.
-
-    If ``chosen`` is None, returns all steps. Raises BadRequest for an unknown label.
-    """
+    """Returns the steps with these labels (None: all). Raises BadRequest for an unknown label."""
     return trace.steps.take(chosen_steps(trace, chosen))
 
 

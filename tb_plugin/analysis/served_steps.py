@@ -35,10 +35,7 @@ class ServedSteps(msgspec.Struct, frozen=True, eq=False):
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """Idle time between the device work of the previous step and that of this step, if both are decode steps.
-
-    Otherwise -1.
-    """
+    """Idle time between the device work of consecutive decode steps, -1 for other steps."""
     period_ns: Int64
     """Time from the start of each step to the start of the next step. -1 for the last step."""
     work_ns: Int64
@@ -117,11 +114,7 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Returns a mask of the decode steps that take much longer than the median of decode steps with similar batch
-    sizes.
-
-    The last step is never included.
-    """
+    """Returns decode steps (not the last) far above the median of those with similar batch sizes."""
     found = np.zeros(len(period), np.bool_)
     known = decodes & (period != MISSING)
     at = np.flatnonzero(known)
@@ -159,10 +152,7 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns the number of generated tokens per second over these steps, excluding the last step of the trace.
-
-    Returns None if a step's mode or its number of tokens per request is not recorded.
-    """
+    """Returns the generated tokens per second (without the last step), None if not recorded."""
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]
     mode, generated = served.mode[steps], served.generated[steps]

@@ -71,11 +71,7 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
 
 
 def main_thread(trace: TraceTable) -> int:
-    """Returns the track of the main thread (-1 = unknown).
-
-    The main thread is the thread that has the step annotations. If there are no steps, it is the thread whose id
-    equals the process id.
-    """
+    """Returns the track with the step annotations, else the one whose id is the process id (-1 = unknown)."""
     if trace.steps.recorded and len(trace.steps.host_start_ns):
         is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
         rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
@@ -204,10 +200,7 @@ def _is_plausible(tid: str) -> bool:
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """Returns, for each track, the index of the first matching role (-1 = none).
-
-    Matches of thread names have priority over matches of events.
-    """
+    """Returns the first matching role of each track (-1 = none). Matches of thread names come first."""
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
         return found
@@ -261,10 +254,7 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the copy time by track and direction, with shape (tracks, directions + 1).
-
-    The last column is for unknown directions and memsets.
-    """
+    """Returns copy time by track and direction; the last column is for unknown directions and memsets."""
     time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
     goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
     np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
@@ -289,10 +279,7 @@ def _communication(backend: str, groups: tuple[str, ...]) -> str:
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """Returns, for each track, the process groups of its collectives.
-
-    A group is represented by its description or, if missing, by its number.
-    """
+    """Returns the process groups (description, else number) of each track's collectives."""
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

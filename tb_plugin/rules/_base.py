@@ -37,10 +37,7 @@ if TYPE_CHECKING:
     from tb_plugin.analysis.idle.account import Account
 
 MIN_SHARE = 0.01
-"""Minimum saving of a finding, as a share of the step, and of kernels, as a share of the kernel time.
-
-Smaller savings are within step-to-step noise.
-"""
+"""Minimum saving as a share of the step, or of kernels as a share of the kernel time. Less is within noise."""
 TIMELINE = Link("timeline", {}, "Show in timeline")
 COMMON = SHARED.adding(
     define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
@@ -149,10 +146,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def step_ns(self) -> float:
-        """Returns the mean step time in nanoseconds, 0 if there are no steps.
-
-        If kernels are missing, the step time that the profiler reports is used.
-        """
+        """Returns the mean step time in nanoseconds (the reported one if kernels are missing), 0 if there are no steps."""
         stated = length_without_kernels(self.trace, self.chosen)
         if stated is not None:
             return stated
@@ -217,10 +211,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def idle(self) -> Mapping[Cause, Float64]:
-        """Returns the device idle time in each step, by cause.
-
-        This is the mean over all devices; empty if there are no devices.
-        """
+        """Returns the device idle time in each step, by cause: the mean over all devices, empty if there are none."""
         steps, devices = self.steps, device_busy(self.trace)
         if not devices or not len(steps.label):
             return {}
@@ -233,18 +224,12 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return idle_account(self.trace, device)
 
     def idle_for(self, *causes: Cause) -> Float64:
-        """Returns, for each step, the device idle time with one of these causes.
-
-        This is the mean over all devices, 0 if there are no devices.
-        """
+        """Returns the device idle time in each step with one of these causes: the mean over all devices."""
         none = np.zeros(len(self.steps.label))
         return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
 
     def after_idle(self, *causes: Cause) -> Int64:
-        """Returns the rows of device work that directly follows idle time with one of these causes.
-
-        The work after the longest idle time comes first.
-        """
+        """Returns the rows of device work directly after idle time with one of these causes, longest idle time first."""
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for device in device_busy(self.trace):
             account = self.idle_account(device)
@@ -354,10 +339,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def set_up_ranges(self) -> Ranges:
-        """Returns the time ranges in which ``threads`` initialise the driver, load code or capture graphs.
-
-        Compilation is excluded.
-        """
+        """Returns the time in which ``threads`` initialise the driver, load code or capture graphs, except compilation."""
         doing = [delaying_ranges(self.trace, thread) for thread in self.threads]
         set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
@@ -368,16 +350,11 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return intersect(profiler_waits(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:
-        """Returns the Python line in which these events take the most time, "" if unknown.
-
-        For device work, returns the Python line that launched the work.
-        """
+        """Returns the Python line in which these events or their launches take the most time, "" if unknown."""
         return self.lines(rows)[0]
 
     def lines(self, rows: Int64) -> tuple[str, int]:
-        """Returns the Python line in which these events take the most time ("" if unknown), and how many different
-        Python lines these events come from.
-        """
+        """Returns the Python line with the most time of these events ("" if unknown), and the number of their lines."""
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
@@ -453,10 +430,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True, eq=False):
-    """A rule, with its texts for findings and for docs/reference/rules.md.
-
-    Texts are Markdown sentences. ``needs`` and ``notes`` may be empty.
-    """
+    """A rule, with its Markdown texts for findings and for docs/reference/rules.md."""
 
     module: str
     """``__name__`` of the module that declares the rule. The last part of this name is the rule id."""

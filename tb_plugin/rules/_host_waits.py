@@ -27,10 +27,7 @@ _PAGEABLE = "pageable"
 OFTEN = 0.5
 """Minimum share of the steps that contain the call. Less frequent waits, such as those for checkpoints, are not a problem."""
 _MOSTLY = 0.9
-"""Minimum share of an operator's duration spent waiting.
-
-An operator above this share counts as a wait, like ``aten::item``.
-"""
+"""Minimum share of an operator's duration spent waiting, if the operator counts as a wait, like ``aten::item``."""
 _PARTLY = 0.25
 """Minimum share of an operator's duration spent waiting. An operator below this share mostly does other work."""
 _DEEP = 32
@@ -58,10 +55,7 @@ class HostWaits(msgspec.Struct, frozen=True, eq=False):
     copy: Int64
     """Row of a copy to a device, launched by the call or by the operator that encloses the call; -1 = none."""
     place: Int64
-    """Row of the innermost operator that encloses the call, or of the call itself if no operator does.
-
-    Calls with the same value count as one wait.
-    """
+    """Row of the innermost enclosing operator, else of the call itself. Calls with the same value count as one wait."""
 
     def of(self, why: WaitReason) -> Int64:
         """Returns the indices of the calls that wait for this reason."""
@@ -70,10 +64,7 @@ class HostWaits(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the rows of copies from host to device whose launch is recorded.
-
-    Copies of offloaded tensors are excluded, because the rule ``offload_copies`` covers them.
-    """
+    """Returns the rows of launched copies from host to device, except those of offloaded tensors."""
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
     return np.setdiff1d(copies_in_direction(trace, "htod", copies), roles.row[roles.among(*OFFLOAD)])
@@ -88,11 +79,7 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
 
 @cached_by_argument
 def host_waits(trace: TraceTable) -> HostWaits:
-    """Returns the calls in which the host waits for a device.
-
-    All calls that copy from pageable memory are included, even asynchronous calls, because they block until this
-    memory has been read.
-    """
+    """Returns the calls in which the host waits, including all calls that copy from pageable memory."""
     copies = copies_to_device(trace)
     call = trace.launch[copies]
     waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME)
@@ -112,9 +99,7 @@ def host_waits(trace: TraceTable) -> HostWaits:
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each call is part of another wait: it is nested in another call, in data loading or in
-    profiler work, or another thread waits for its thread.
-    """
+    """Returns whether each call is part of another wait: of a call, data loading, the profiler or another thread."""
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(
@@ -184,10 +169,7 @@ def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
 
 
 def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns the time ranges of these calls on the host.
-
-    For an operator that exists only to wait, the rest of its time is included if a device is idle afterwards.
-    """
+    """Returns the host time of these calls, and of operators that only wait if a device is idle afterwards."""
     trace, waits = s.trace, s.covered(row)
     by_place = group(place)
     partly_waits = by_place.sum(trace.dur_ns[row])[by_place.of] >= _PARTLY * trace.dur_ns[place]

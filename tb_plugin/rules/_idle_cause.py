@@ -93,9 +93,7 @@ def idle_detection(
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
-    """Returns the host event, operator and Python line that take the most time during the longest idle periods with
-    this cause.
-    """
+    """Returns the host event, operator and line with the most time in the longest idle periods with this cause."""
     trace, account = s.trace, s.idle_account(device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)

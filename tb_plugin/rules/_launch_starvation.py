@@ -32,10 +32,7 @@ METRICS = COMMON.in_steps(
 STARVED = 0.01
 """Minimum share of the step during which a device waits for launches."""
 LONG_NS = 1_000_000
-"""Maximum length of an idle period that is attributed to launches, in nanoseconds.
-
-During longer idle periods, operators load code or compute on the host.
-"""
+"""Maximum length of an idle period that is attributed to launches. In longer ones, operators load code or compute."""
 AMONG = 1 / 3
 """Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded from the total."""
 FEW = 20
@@ -70,10 +67,7 @@ def launches_of(s: Scene) -> Int64:
 
 
 def launch_wait_ns(s: Scene) -> Float64:
-    """Returns, for each step, the device idle time caused by launches.
-
-    This is the mean over all devices, 0 if there are no devices.
-    """
+    """Returns the device idle time in each step caused by launches: the mean over all devices, 0 if there are none."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]

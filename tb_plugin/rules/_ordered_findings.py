@@ -51,9 +51,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def left_out(params: Params) -> LeftOut:
-    """Returns the rules to skip: the comma-separated ids in the query parameter ``without``, and the ids in the log
-    directory's list.
-    """
+    """Returns the rules to skip: those of the query parameter ``without`` and those of the log directory."""
     named = {rule for text in params.values("without") for rule in text.split(",")}
     return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)
 
@@ -86,10 +84,7 @@ class Finding(msgspec.Struct, frozen=True, eq=False):
     event_count: int
     """Number of events that show the problem, including events that are not displayed."""
     time_ns: float
-    """Upper bound of the saving per step, in nanoseconds.
-
-    For a finding without a saving, this is the time that the problem takes per step; 0 if unknown.
-    """
+    """Upper bound of the saving per step; without a saving, the time of the problem per step (0 if unknown)."""
     table: Frame | None = None
 
 
@@ -125,11 +120,7 @@ class Findings(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
-    """Returns the findings for the steps with these labels. ``None`` selects all steps. A truncated file has no
-    findings.
-
-    Dismissed findings do not contribute to any saving. Raises BadRequest for unknown steps.
-    """
+    """Returns the findings for these steps (None: all), none for a truncated file. Raises BadRequest for unknown steps."""
     scene = Scene(trace, chosen)
     parts = Isolation()
     verdict = None
@@ -208,10 +199,7 @@ def _utilization(scene: Scene) -> float | None:
 
 
 def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
-    """Returns the bounds per step of each finding, and the bounds per step of all significant findings together.
-
-    The bounds of a finding are None if they are not significant.
-    """
+    """Returns the bounds per step of each finding (None if not significant), and of all these findings together."""
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
     low = time_saved(trace, steps, [least for least, _ in changes], careful=True)

@@ -66,11 +66,7 @@ def arguments(trace: TraceTable) -> Arguments:
 
 
 class Arguments(msgspec.Struct, frozen=True, eq=False):
-    """Recorded arguments of operators.
-
-    ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry of ``place`` is for row
-    -1.
-    """
+    """Recorded arguments of operators. ``place`` maps each row (and -1) to an index into ``shapes`` and ``types``."""
 
     place: Int32
     shapes: Int32
@@ -88,9 +84,7 @@ class Arguments(msgspec.Struct, frozen=True, eq=False):
 
 
 class Extents(msgspec.Struct, frozen=True, eq=False):
-    """For each operator, the number of elements of its largest input, and the number of inputs that have this size.
-    0 = unknown.
-    """
+    """Elements of each operator's largest input, and the number of inputs of this size; 0 = unknown."""
 
     numbers: Int64
     inputs: Int64

@@ -65,10 +65,7 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 
 
 def is_multi_modal(steps: Steps) -> bool:
-    """Returns whether the steps have different modes, such as prefill and decode on a server.
-
-    A longer step is then not a slow step.
-    """
+    """Returns whether steps have different modes, such as prefill and decode. A longer step is then not slow."""
     return len(np.unique(steps.served.mode)) > 1
 
 
@@ -99,10 +96,7 @@ class Usual(msgspec.Struct, frozen=True, eq=False):
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns the median of these durations, and the range of durations that are not slow.
-
-    The range extends beyond these durations by twice their spread, in both directions.
-    """
+    """Returns the median, and the range of durations that are not slow: twice the spread beyond, in both directions."""
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
     deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
@@ -142,10 +136,7 @@ class Words(msgspec.Struct, frozen=True):
 
 
 def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns a finding about slow steps.
-
-    It contains the excess time, the largest difference from other steps, and the saving.
-    """
+    """Returns a finding with the excess time, the largest difference from other steps, and the saving."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())

@@ -15,10 +15,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._shapes import rows_that
 
 LEVELS = 4
-"""Number of enclosing operators to search, starting from the launch of a copy.
-
-Example: copy_, clone, contiguous and reshape.
-"""
+"""Number of enclosing operators to search, starting from the launch: copy_, clone, contiguous and reshape."""
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):
@@ -53,10 +50,7 @@ class Updates(msgspec.Struct, frozen=True, eq=False):
 
 
 def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
-    """Returns the start and end indices (end exclusive) of each series of consecutive members.
-
-    A series also ends where ``breaks`` is set.
-    """
+    """Returns start and end indices of each series of consecutive members, which ``breaks`` also end."""
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
@@ -77,10 +71,7 @@ def optimizer_steps(trace: TraceTable) -> Updates:
 
 
 def enclosing_match(trace: TraceTable, operators: Whole, pattern: str) -> Int64:
-    """Returns, for each operator, the innermost enclosing operator whose name matches a regex; -1 = none.
-
-    An operator also counts as enclosing itself.
-    """
+    """Returns the innermost operator, itself or enclosing, whose name matches a regex; -1 = none."""
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)
     for _ in range(LEVELS):

@@ -68,10 +68,7 @@ class Verdict(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns the limit of the program in the steps with these labels. If ``chosen`` is None, all steps are used.
-
-    Returns None if these steps take no time.
-    """
+    """Returns the limit of the program in these steps (None: all), None if these steps take no time."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if len(chosen_failures(trace, chosen).row):
@@ -124,11 +121,7 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """Returns, for each limit, the time of one-time host work while the devices are idle and the profiler does not
-    run.
-
-    If several causes overlap, the time is attributed to the first of these causes.
-    """
+    """Returns the time of one-time host work while devices and profiler are idle, each moment for one limit only."""
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
     left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
@@ -161,10 +154,7 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Returns the share of kernel launches whose kernel is not recorded, 0 if there are no launches.
-
-    Launches in graph captures are excluded.
-    """
+    """Returns the share of kernel launches, except in graph captures, whose kernel is not recorded."""
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch

@@ -21,10 +21,7 @@ from tb_plugin.rules.serial_collectives import serial_calls
 from tb_plugin.rules.small_collectives import small_calls
 
 EXPOSED_SHARE = 0.05
-"""Minimum share of exposed communication in the steps.
-
-The reduction of the last gradients of a backward pass is always exposed, and may take half of this share.
-"""
+"""Minimum share of exposed communication. The last gradients of a backward pass may take half of it."""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
@@ -116,11 +113,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
-
-    For these collectives, overlap with copies is still exposed time, because dependent work waits during copies
-    too.
-    """
+    """Counts overlap with copies as exposed for collectives with a role, because dependent work waits for both."""
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
     return replace(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))

@@ -13,10 +13,7 @@ from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene,
 CONVERSION_SHARE = 0.02
 """Minimum share of conversions in the kernel time. Every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""Minimum share of conversions in the kernel time for medium severity.
-
-Conversions of only a model's inputs and outputs take less.
-"""
+"""Minimum share for medium severity. Conversions of only a model's inputs and outputs take less."""
 METRICS = COMMON.in_steps(
     ns={"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
     ratio={"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},

@@ -27,10 +27,7 @@ METRICS = COMMON.in_steps(
 )
 
 SHARE = 0.05
-"""Minimum gap between steps, as a share of the time from the start of one step to the start of the next.
-
-A launch and a copy of the token always take some time.
-"""
+"""Minimum gap as a share of the step-to-step time. A launch and a copy of the token always take some time."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -76,11 +73,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """Returns the time on the host between each step and the step before it, and how long the host waits for the
-    device in the earlier step.
-
-    Steps without such a gap are omitted, because the host runs ahead of the device in them.
-    """
+    """Returns the host time between steps, and the waits for the device in the earlier step, if the host is not ahead."""
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
     at = at[end > start]

@@ -92,10 +92,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """Returns the operator responsible for each copy.
-
-    This is the operator that launches the copy, or an operator that encloses it, at most ``LEVELS`` levels above.
-    """
+    """Returns the operator responsible for each copy: its own, or the enclosing one ``LEVELS`` levels above."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)

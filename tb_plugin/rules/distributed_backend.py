@@ -50,10 +50,7 @@ def _backends_at_work(trace: TraceTable) -> set[str]:
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Returns the backends in ``distributedInfo``.
-
-    There is a single backend, or one backend per device type as in ``cpu:gloo,cuda:nccl``.
-    """
+    """Returns the backends in ``distributedInfo``, such as ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())

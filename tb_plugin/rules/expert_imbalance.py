@@ -13,10 +13,7 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
 UNEVEN = 1.25
-"""Minimum ratio of the largest token count of a rank to the mean.
-
-With several hundred tokens per rank, the ratio from random variation alone is smaller.
-"""
+"""Minimum ratio of the largest token count of a rank to the mean. Random variation is smaller."""
 METRICS = COMMON.in_steps(
     number={
         "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
@@ -66,9 +63,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rows of the collectives that return the experts' results, and the maximum time that each of these
-    collectives saves.
-    """
+    """Returns the rows of the collectives that return the experts' results, and the most that each of them saves."""
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]

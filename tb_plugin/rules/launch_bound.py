@@ -64,10 +64,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Returns whether each launch could be part of a CUDA graph.
-
-    This requires that its kernel runs equally often in most steps.
-    """
+    """Returns whether each launch could be part of a CUDA graph: its kernel runs equally often in most steps."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:

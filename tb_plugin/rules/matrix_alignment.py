@@ -14,10 +14,7 @@ from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, matrix_ke
 from tb_plugin.rules._shapes import arguments
 
 SLOW = 2.0
-"""Minimum time per operation, as a multiple of the time per operation in aligned matmuls.
-
-Partly filled tiles alone cost less.
-"""
+"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
 METRICS = COMMON.in_steps(
     ns={"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
     text={
@@ -60,10 +57,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Returns the 5th and the 75th percentile of the nanoseconds per operation of aligned products.
-
-    Returns None if there are no such products.
-    """
+    """Returns the 5th and 75th percentile of the nanoseconds per operation of aligned products, None if there are none."""
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None

@@ -74,10 +74,7 @@ def _lower_precision(s: Scene) -> str:
 
 
 class MatrixEligible(msgspec.Struct, frozen=True):
-    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators.
-
-    Both shares are 0 if there are no kernels.
-    """
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators."""
 
     ratio: float
     """Share of kernel time in innermost operators that could use matrix units."""

@@ -15,10 +15,7 @@ from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Sce
 READING = 0.5
 """Minimum share of a kernel's time that is spent reading memory."""
 TIMES = 2
-"""Minimum ratio of the time spent reading memory to the time spent computing.
-
-At a ratio near 1, memory is not the only bottleneck.
-"""
+"""Minimum ratio of reading time to computing time. At a ratio near 1, memory is not the only bottleneck."""
 BOUND_SHARE = 0.1
 """Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
 METRICS = COMMON.in_steps(

@@ -95,10 +95,7 @@ def _work(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the rows of kernels on the busiest stream during which no other kernel runs.
-
-    Returns no rows if there are several devices.
-    """
+    """Returns kernels on the busiest stream during which no other kernel runs; none if there are several devices."""
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
@@ -113,10 +110,7 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """Returns an integer id for each module path. The instance number of the last module in the path is ignored.
-
-    The last id is for rows that have no path.
-    """
+    """Returns an id for each module path, ignoring the instance number of its last module; the last id is for no path."""
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
     return np.array([*kinds, MISSING], np.int64)

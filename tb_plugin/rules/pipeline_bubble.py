@@ -11,10 +11,7 @@ from tb_plugin.payloads import Link
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 BUBBLE_SHARE = 0.05
-"""Minimum share of bubbles in the steps.
-
-With four stages and many micro-batches, filling and draining the pipeline may take up to this share.
-"""
+"""Minimum share of bubbles. Filling and draining four stages may take up to this share."""
 METRICS = COMMON.in_steps(
     ns={"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
     ratio={"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")},

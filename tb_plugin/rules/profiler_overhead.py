@@ -31,10 +31,7 @@ METRICS = COMMON.in_steps(
 OVERHEAD_SHARE = 0.01
 """Minimum share of profiler overhead in the steps. Smaller shares are within step-to-step noise."""
 CALLS_A_MS = 100
-"""Minimum number of recorded Python calls per millisecond.
-
-Recording a call takes about 1 us, so recording this many calls takes a tenth of the host time.
-"""
+"""Minimum number of recorded Python calls per millisecond. Recording a call takes about 1 us."""
 WAITING = 0.1
 """Minimum share of the step during which the device waits for the host. Below this share, a slow host hardly matters."""
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)

@@ -36,10 +36,7 @@ METRICS = COMMON.in_steps(
 PYTHON_SHARE = 0.02
 """Minimum share of Python code in the step. Every program runs some Python code between operators."""
 DOUBT = 0.5
-"""Maximum ratio of idle time with unknown cause to idle time caused by Python.
-
-Above this ratio, operators may be missing in the trace.
-"""
+"""Maximum ratio of unexplained idle time to idle time caused by Python. Above, operators may be missing."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
 """Maximum number of Python lines whose fix is included in the lower bound."""
@@ -95,11 +92,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """Returns the Python lines that take the most time in the ranges ``free``. Each line has its time ranges. Also
-    returns the rows of the calls in these lines.
-
-    Both results are empty if the trace has no Python events.
-    """
+    """Returns the lines with the most time in ``free`` (with their time ranges), and the rows of the calls in them."""
     trace, lines = s.trace, code_lines(s.trace)
     # Autograd threads run no Python; the threads that wait for them do.
     threads = np.unique(works_for(trace)[list(s.threads)])

@@ -16,10 +16,7 @@ from tb_plugin.rules._shapes import Dims, arguments, input_dims
 from tb_plugin.rules._streams import enclosing_match, streams
 
 REPEATED = 4
-"""Minimum number of casts by one Python line in one module call.
-
-A smaller number of casts may be those of queries, keys and values, which look alike.
-"""
+"""Minimum number of casts by one line in one module call. Queries, keys and values also look alike."""
 METRICS = COMMON.in_steps(
     ns={"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
     number={"casts": ("Casts", "Repeated casts per step.")},
@@ -72,9 +69,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
-    """Returns, for each cast, whether it repeats an earlier cast in the same module call, and whether it repeats an
-    earlier cast in the same step.
-    """
+    """Returns whether each cast repeats an earlier cast in the same module call, and in the same step."""
     trace = s.trace
     module, step = _module(trace, cast), _step(s, cast)
     line = code_lines(trace).of[trace.launch[row]]
@@ -86,11 +81,7 @@ def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tupl
 
 
 def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Returns, for each cast, whether it repeats a cast of the same weight in the same module and step. Autocast
-    causes such casts.
-
-    The second input of a matmul is regarded as a weight.
-    """
+    """Returns whether each cast repeats one of the same weight (second input of a matmul) in its module and step."""
     trace = s.trace
     above = np.append(trace.operator, MISSING)
     outer = above[above[cast]]  # the operator around aten::to

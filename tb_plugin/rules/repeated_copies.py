@@ -81,10 +81,7 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 
 def _turns(trace: TraceTable) -> Int64:
-    """Returns the start times of backward operators and of waits for a batch, sorted.
-
-    Returns no times if there are no backward operators.
-    """
+    """Returns sorted starts of backward operators and waits for a batch; none without backward operators."""
     backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)

@@ -18,10 +18,7 @@ _WORDS = Words(
     advice={},
 )
 MIN_SHARE_ABOVE_OTHERS = 0.5
-"""The excess of the first step is its time above the median.
-
-At least this share of the excess must lie above the longest other step.
-"""
+"""Minimum share of the first step's excess (over the median) that lies above the longest other step."""
 
 
 def is_slow(dur: Int64) -> bool:

@@ -12,10 +12,7 @@ from tb_plugin.rules._launch_starvation import LAUNCHING, launch_wait_ns, starva
 from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Minimum share of the step during which the device waits for launches.
-
-The device is then busy for at most 70 % of the step.
-"""
+"""Minimum share of launch idle time. The device is then busy for at most 70 % of the step."""
 ROOM = 0.5
 """Maximum share of device memory in use. Up to this share, the program can double its memory use."""
 FED = 0.05

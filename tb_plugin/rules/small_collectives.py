@@ -22,10 +22,7 @@ MANY = 10
 SMALL_BYTES = 64 << 10
 """Maximum size of a small collective, whose time is mostly latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
-"""Transfer rate that every network between devices reaches, in bytes per nanosecond.
-
-If a transfer in the trace is faster, its rate is used instead.
-"""
+"""Minimum transfer rate of networks between devices, in bytes per nanosecond; a faster rate in the trace wins."""
 LATENCY_SHARE = 0.01
 """Minimum share of the saved latency in the steps. Smaller shares are within step-to-step noise."""
 

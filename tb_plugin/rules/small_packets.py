@@ -43,10 +43,7 @@ def states_packets(trace: TraceTable) -> bool:
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """Returns the packets that were sent in the steps over links whose efficient packet size is known.
-
-    Returns None if no packets are recorded.
-    """
+    """Returns the packets sent in the steps over links whose efficient packet size is known, None if not recorded."""
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None

@@ -22,10 +22,7 @@ from tb_plugin.rules._streams import Streams, streams
 MOST_BETWEEN = 8
 """Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
-"""Ratio of the peak rate for 16-bit numbers to the slowest rate of fused kernels.
-
-This includes recomputation in the backward pass.
-"""
+"""Ratio of the 16-bit peak rate to the slowest rate of fused kernels, including recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
 METRICS = COMMON.in_steps(
     ns={"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
@@ -35,10 +32,7 @@ METRICS = COMMON.in_steps(
 
 
 class Attention(msgspec.Struct, frozen=True, eq=False):
-    """Unfused attention computations.
-
-    ``rows`` contains rows of the trace. The other fields contain indices into ``streams``.
-    """
+    """Unfused attention computations: ``rows`` are rows of the trace, the other fields indices into ``streams``."""
 
     softmax: Int64
     before: Int64
@@ -101,10 +95,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each softmax, the nearest work before it and the nearest work after it on its stream; -1 = none.
-
-    Work that only processes attention scores, such as a mask, is ignored.
-    """
+    """Returns the nearest work (not of scores) before and after each softmax on its stream; -1 = none."""
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
     place = np.searchsorted(stop, softmax)
@@ -117,10 +108,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Returns, for each matmul, whether it has an input or output as large as the softmax.
-
-    True if shapes are not recorded.
-    """
+    """Returns whether each matmul has an input or output as large as the softmax. True if shapes are not recorded."""
     numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -137,11 +125,7 @@ def _counts(text: str) -> set[int]:
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """Returns the lower and upper bound of the saving in the matmuls next to each softmax.
-
-    In the forward pass, there is one matmul before each softmax and one after it. In the backward pass, there are
-    two before and two after.
-    """
+    """Returns bounds of the saving in matmuls next to each softmax: one on each side, two in the backward pass."""
     trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]

@@ -28,10 +28,7 @@ from tb_plugin.rules.device_copies import copies_within
 from tb_plugin.rules.unfused_attention import unfused_attention
 
 MIN_OPERATORS = 3
-"""Minimum number of operators per series of kernels.
-
-Two operators often work on different tensors, and one operator may launch several kernels.
-"""
+"""Minimum number of operators per series of kernels. Two operators often work on different tensors."""
 MAX_KERNELS = 64
 """Maximum number of kernels that torch.compile fuses (torch._inductor.config.max_fusion_size)."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
@@ -46,9 +43,7 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
 UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Regex for kernels that cannot be fused: sorting or counting over all elements, and helper kernels of matmuls and
-convolutions.
-"""
+"""Regex for kernels that cannot be fused: sorts, counts, and helpers of matmuls and convolutions."""
 LISTED = 200
 TABLE = "fusible_kernels"
 _ARROW = " → "
@@ -189,9 +184,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Returns the kernel classes that take at least a tenth of the time, largest first, such as ``elementwise, copy
-    and norm``.
-    """
+    """Returns the kernel classes with at least a tenth of the time, such as ``elementwise, copy and norm``."""
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
     *others, last = [FUSABLE[KernelClass(each)] for each in largest]
@@ -210,12 +203,7 @@ def _all_but_longest(of: Int64, time: Int64) -> Int64:
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """Returns, for each elementwise kernel, the time for passing tensors of equal shape to or from adjacent
-    elementwise kernels.
-
-    At least three such kernels must follow each other, because two consecutive kernels may work on different
-    tensors.
-    """
+    """Returns the time that series of at least three elementwise kernels spend on passing tensors of equal shape."""
     size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
     next_one = np.zeros(len(found.row), np.bool_)

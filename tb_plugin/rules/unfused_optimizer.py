@@ -17,9 +17,7 @@ MANY = 100
 SERIES = 3
 """Minimum number of kernels per parameter. With fewer kernels, a fused optimizer hardly saves launches."""
 _RARE = 40
-"""An operator runs for every parameter only if it has at least as many calls as the number of kernels divided by
-this number.
-"""
+"""An operator runs for every parameter if its calls times this number are at least the number of kernels."""
 _PASSES = 2
 """Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
@@ -81,11 +79,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Returns the index of the first kernel of each parameter.
-
-    The kernels of a parameter start at the operator with the fewest calls. Operators that do not run for every
-    parameter are ignored.
-    """
+    """Returns the first kernel of each parameter: those of the operator with the fewest calls that runs for all."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)

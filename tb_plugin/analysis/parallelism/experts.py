@@ -29,9 +29,7 @@ class Dispatched(msgspec.Struct, frozen=True, eq=False):
     most: Int64
     """Index within the process group of the rank with the most tokens."""
     without: int
-    """Number of dispatches whose split sizes cannot be used: they are not recorded, are truncated, or are omitted
-    because all sizes are equal.
-    """
+    """Number of dispatches without usable split sizes: not recorded, truncated or all equal."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -68,10 +66,7 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Parses the number of elements that a rank sends to, or receives from, each rank.
-
-    Returns an empty list if the text is truncated (``[1, 2, ...]``).
-    """
+    """Parses the number of elements per rank. Empty if the text is truncated (``[1, 2, ...]``)."""
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
