@@ -128,11 +128,7 @@ SHARED = Metrics(
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),
         },
     ),
-    define(
-        "",
-        "bool",
-        {"framework": ("Framework", "Code from the standard library or an installed package.")},
-    ),
+    define("", "bool", {"framework": ("Framework", "Code from the standard library or an installed package.")}),
     define(
         "",
         "text",
@@ -141,10 +137,7 @@ SHARED = Metrics(
             "step": ("Step", "Recorded step number."),
             "stream": ("Stream", "Device stream or queue."),
             "thread": ("Thread", "Host thread."),
-            "thread_key": (
-                "Thread id",
-                "Recorded process and thread id; #2 and #3 mark reused ids.",
-            ),
+            "thread_key": ("Thread id", "Recorded process and thread id; #2 and #3 mark reused ids."),
             "device": ("Device", "Recorded device id."),
             "kind": ("Kind", "Event kind, the same for all vendors."),
             "worker": ("Worker", "Process or rank of the run, named after its file."),
@@ -183,28 +176,19 @@ SHARED = Metrics(
             "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges."),
             "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once."),
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
-            "host_total_ns": (
-                "Host total",
-                "Host time including nested calls, without double counting.",
-            ),
+            "host_total_ns": ("Host total", "Host time including nested calls, without double counting."),
             "device_self_ns": (
                 "Device self",
                 "Time of directly launched kernels, copies and memsets, summed over streams.",
             ),
-            "device_total_ns": (
-                "Device total",
-                "Device time including nested calls, without double counting.",
-            ),
+            "device_total_ns": ("Device total", "Device time including nested calls, without double counting."),
             "total_ns": ("Total", "Sum of durations over all streams."),
             "mean_ns": ("Mean", "Total divided by calls."),
             "min_ns": ("Min", "Shortest duration."),
             "max_ns": ("Max", "Longest duration."),
             "p50_ns": ("P50", P50.format("duration")),
             "p99_ns": ("P99", P99.format("duration")),
-            "backward_device_total_ns": (
-                "Backward device",
-                "Backward device time of the module and its children.",
-            ),
+            "backward_device_total_ns": ("Backward device", "Backward device time of the module and its children."),
             "start_ns": ("Start", "Time since the first event."),
             "dur_ns": ("Duration", "Event end minus event start."),
             "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
@@ -224,19 +208,11 @@ SHARED = Metrics(
             "host_total_share": ("Host share", "Host time divided by its sum over rows."),
         },
     ),
-    define(
-        CHOSEN,
-        "number",
-        {
-            "blocks_per_sm": ("Blocks per SM", "Thread blocks per streaming multiprocessor."),
-        },
-    ),
+    define(CHOSEN, "number", {"blocks_per_sm": ("Blocks per SM", "Thread blocks per streaming multiprocessor.")}),
     define(
         CHOSEN,
         "bool",
-        {
-            "matrix_eligible": ("Matrix unit eligible", "The operator's name shows that it can use matrix units."),
-        },
+        {"matrix_eligible": ("Matrix unit eligible", "The operator's name shows that it can use matrix units.")},
     ),
     define(
         CHOSEN,
@@ -254,16 +230,7 @@ SHARED = Metrics(
             "overlap_ns": ("Overlap", "Time when compute and communication overlap."),
         },
     ),
-    define(
-        STEP,
-        "ns",
-        {
-            "step_total_ns": (
-                "Step",
-                "Time from the step's host start to the end of its device work.",
-            ),
-        },
-    ),
+    define(STEP, "ns", {"step_total_ns": ("Step", "Time from the step's host start to the end of its device work.")}),
     define(
         FULL_TRACE,
         "ns",
@@ -290,23 +257,14 @@ SHARED = Metrics(
         },
     ),
     define("", "bytes", {"memory_bytes": ("Memory", "Device memory.")}),
-    define(
-        FULL_TRACE,
-        "count",
-        {
-            "affected": ("Affected", "Events that the notice describes."),
-        },
-    ),
+    define(FULL_TRACE, "count", {"affected": ("Affected", "Events that the notice describes.")}),
     define(
         CHOSEN_WINDOW,
         "count",
         {
             "malloc_calls": ("Driver allocations", "Driver calls that allocate or map device memory during steps."),
             "free_calls": ("Driver releases", "Driver calls that release device memory during steps."),
-            "setup_calls": (
-                "Driver set-up",
-                "Driver memory calls over 500 ms, or over 1 ms and 20 times the median.",
-            ),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 times the median."),
         },
     ),
     define(
@@ -334,14 +292,8 @@ SHARED = Metrics(
             "driver_memory_ratio": (
                 "Driver share",
                 "Driver allocation and release time, excluding set-up, divided by step time.",
-            ),
+            )
         },
     ),
-    define(
-        "",
-        "count",
-        {
-            "lane": ("Lane", "Lane position on the timeline."),
-        },
-    ),
+    define("", "count", {"lane": ("Lane", "Lane position on the timeline.")}),
 )

@@ -15,7 +15,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.forest import with_ancestors
-from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -26,20 +26,15 @@ from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 
 UInt8 = npt.NDArray[np.uint8]
 
-METRICS = SHARED.adding(
-    define("", "text", {"reason": ("Reason", "Reason for the missing operator.")}),
-    define(
-        "",
-        "code",
-        {
+METRICS = SHARED.defining(
+    {
+        ("", "text"): {"reason": ("Reason", "Reason for the missing operator.")},
+        ("", "code"): {
             "launch_phase": ("Phase", "Innermost annotation around the launch, except step annotations."),
             "launch_module": ("Module", "Innermost module call around the launch."),
-            "launch_frame": (
-                "Python line",
-                "Python line of the launch, outside the framework if possible.",
-            ),
+            "launch_frame": ("Python line", "Python line of the launch, outside the framework if possible."),
         },
-    ),
+    }
 )
 
 

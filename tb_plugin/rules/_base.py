@@ -267,15 +267,15 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         self,
         rule: Rule,
         *,
-        severity: Severity,
         text: str,
         figures: list[Figure],
+        severity: Severity = "medium",
         todo: str | None = None,
         measure: str | None = None,
         threshold: float | None = None,
         evidence: Link | None = TIMELINE,
         why: str = "",
-        confidence: Literal["high", "medium", "low", ""] = "",
+        confidence: Literal["high", "medium", "low", ""] = "medium",
     ) -> Notice:
         """Returns a notice for this rule. If ``todo`` is None, the notice contains the profiler's advice for the rule."""
         return Notice(

@@ -88,6 +88,7 @@ def idle_detection(
         measure="utilization",
         threshold=threshold,
         evidence=found.link,
+        confidence="",
     )
     return Detection(notice, NO_SAVING, takes_ns=found.time_ns)
 

@@ -171,7 +171,6 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,
-        severity="medium",
         text=f"{text}.",
         todo=s.todo(advice or rule) or s.todo(rule),
         figures=METRICS.figures(values),

@@ -94,7 +94,6 @@ def _look(s: Scene) -> Detection | None:
         why="The device computes nothing while only communication runs. Upper bound: communication overlaps with all other "
         "work. Lower bound: gradients are reduced during the backward pass as soon as they exist. Sending less data would "
         "save more.",
-        confidence="medium",
     )
     count = len(s.steps.label)
     most = first_of(_beside_copies(s, found), hidden)

@@ -39,7 +39,6 @@ def _look(s: Scene) -> Detection | None:
         at += ", the first one"
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Compilation or tuning takes {{compiling_ns}} {at}" + (", mostly at {compiling_line}." if line else "."),
         figures=METRICS.measured(
             compiling_ns=measure(compiling),

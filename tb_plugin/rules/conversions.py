@@ -60,7 +60,6 @@ def _look(s: Scene) -> Detection | None:
         threshold=CONVERSION_SHARE,
         why="Each conversion reads and writes a whole tensor but computes nothing. Upper bound: no conversions remain. The "
         "trace does not show which conversions the program needs.",
-        confidence="medium",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
 

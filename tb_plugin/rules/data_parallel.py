@@ -31,7 +31,6 @@ def _look(s: Scene) -> Detection | None:
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
     notice = s.notice(
         RULE,
-        severity="medium",
         text="One process drives {affected} devices with copies of the model (DataParallel)"
         + (
             ". Data exchange between devices takes {exchange_ns} per step while no device computes."

@@ -60,7 +60,6 @@ def _look(s: Scene) -> Detection | None:
         why="No request receives a token between decode steps. The bounds assume that the host prepares the next step while "
         "the device works. Upper bound: the whole gap disappears. Lower bound: the time that the host waited for the device "
         "in the previous step, or the gap minus the shortest gap. The saving includes time between steps.",
-        confidence="medium",
     )
     begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
     could_go = np.maximum(between.end - between.start - shortest, waited)

@@ -41,7 +41,6 @@ def _look(s: Scene) -> Detection | None:
     said, kinds = _most(trace, calls)
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} {_told(s, said, kinds, found.count)}. Likely cause: deterministic algorithms, "
         "because the forward operators do not wait.",
         figures=METRICS.measured(
@@ -54,7 +53,6 @@ def _look(s: Scene) -> Detection | None:
         why="The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not record "
         "whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the operators that wait "
         "and their copies disappear too.",
-        confidence="medium",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
 

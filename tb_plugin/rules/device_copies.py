@@ -68,7 +68,6 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
         why="These copies move tensors and compute nothing. Upper bound: no copies remain. The trace does not show which "
         "copies the program needs.",
-        confidence="medium",
     )
     row = np.sort(copies)
     around = np.unique(trace.operator[row]).astype(np.int64)

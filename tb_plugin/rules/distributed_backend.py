@@ -30,7 +30,6 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         s.notice(
             RULE,
-            severity="medium",
             text="Ranks communicate through {others} on {affected} devices; {backend} is faster on these devices.",
             figures=[
                 METRICS.figure("affected", len(capable), "Devices"),
@@ -38,6 +37,7 @@ def _look(s: Scene) -> Detection | None:
                 METRICS.figure("others", ", ".join(sorted(seen))),
             ],
             evidence=None,
+            confidence="",
         ),
         NO_SAVING,
     )

@@ -39,7 +39,6 @@ def _look(s: Scene) -> Detection | None:
     row, less = _shorter(trace, sent, waits, mine)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of tokens. "
         "Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the busiest rank.",
         figures=METRICS.measured(

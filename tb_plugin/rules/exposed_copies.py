@@ -35,7 +35,6 @@ def _look(s: Scene) -> Detection | None:
     size, line = bytes_of(trace, copies), s.line(copies)
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} copies to the device run for {{exposed_copy_ns}} on the compute stream while nothing else "
         "runs"
         + (", {exposed_copy_bytes}" if size.any() else "")
@@ -48,7 +47,6 @@ def _look(s: Scene) -> Detection | None:
         ),
         why="A stream runs its work in order, so a kernel waits for the preceding copy. The bounds assume that the data is "
         "ready one step before its use. Other work then overlaps 75 % (lower bound) to 100 % (upper bound) of these copies.",
-        confidence="medium",
     )
     least, most = (Change(row=copies, less_ns=np.minimum(overlapped_ns(s, copies, low), bare)) for low in (True, False))
     return Detection(notice, Bounds(least, most), s.by_length(copies))

@@ -28,7 +28,6 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
         "in total. The longest pause took {collecting_longest_ns}.",
         figures=METRICS.measured(

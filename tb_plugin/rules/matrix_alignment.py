@@ -43,7 +43,6 @@ def _look(s: Scene) -> Detection | None:
     name, shape, size = _most(s, odd)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="16-bit matmuls take {odd_product_ns} per step in slow kernels, mostly {odd_operator} with {odd_shape}: "
         "{odd_size} is not a multiple of 8.",
         figures=METRICS.measured(odd_product_ns=s.per_step(time), odd_operator=name, odd_shape=shape, odd_size=size),

@@ -58,7 +58,6 @@ def _look(s: Scene) -> Detection | None:
         why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: matmuls and convolutions "
         "reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded shapes, the bounds assume "
         "twice the speed. The bounds ignore casts and other kernels.",
-        confidence="medium",
     )
     plain = plain_products(s)
     found = matrix_unit_savings(s.trace, plain, "fp16", 2)

@@ -46,6 +46,7 @@ def _look(s: Scene) -> Detection | None:
         measure="memory_peak_ratio",
         threshold=MEMORY_SHARE,
         evidence=None,
+        confidence="",
     )
     return Detection(notice, NO_SAVING)
 

@@ -32,7 +32,6 @@ def _look(s: Scene) -> Detection | None:
     there = roles.role[mine] == Role.OFFLOAD_TO_HOST
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} copies of offloaded tensors take {{offload_ns}}. {{offload_alone_ns}} of this time is "
         "exposed. The copies move {offload_to_host_bytes} to the host and {offload_to_device_bytes} to the device.",
         figures=METRICS.measured(
@@ -43,7 +42,6 @@ def _look(s: Scene) -> Detection | None:
         ),
         why="Offloading saves device memory but costs copies between host and device. Upper bound: all of these copies and "
         "their calls disappear. Lower bound: the exposed part disappears.",
-        confidence="medium",
     )
     calls = np.unique(trace.launch[rows])
     calls = calls[calls != MISSING].astype(np.int64)

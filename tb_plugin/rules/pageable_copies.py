@@ -37,7 +37,6 @@ def _look(s: Scene) -> Detection | None:
     pageable = from_pageable(trace, copies).all()
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} the host is blocked for {{pageable_host_ns}} in copies to the device"
         + (" from pageable memory" if pageable else "")
         + (", {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")

@@ -30,7 +30,6 @@ def _look(s: Scene) -> Detection | None:
     count = int(ranges.sum())
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} this pipeline stage spends {{pipeline_bubble_ns}} only waiting for other stages or "
         f"exchanging data with them" + (" ({pipeline_ranges} micro-batch passes)." if count else "."),
         figures=METRICS.measured(
@@ -44,7 +43,6 @@ def _look(s: Scene) -> Detection | None:
         why="A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. The trace "
         "of one rank cannot separate waiting from transfer. So the lower bound is zero, and the upper bound is all of this "
         "time.",
-        confidence="medium",
     )
     return Detection(
         notice, Bounds(Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)), s.by_length(rows)

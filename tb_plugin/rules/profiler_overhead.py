@@ -69,7 +69,6 @@ def _look(s: Scene) -> Detection | None:
         why="Code that is slow only while recorded needs no fix. The profiler makes other findings look larger than they "
         "are. Lower bound: profiler work on launching threads and waits for the profiler. Upper bound: all recorded "
         "profiler work.",
-        confidence="medium",
     )
     if share < OVERHEAD_SHARE:
         return Detection(notice, NO_SAVING)

@@ -40,7 +40,6 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled, which took "
         f"{{recompiling_ns}} (regions {{recompiled_regions}})"
         + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),

@@ -46,7 +46,6 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(rows)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="{casts} kernels per step repeat an earlier cast and take {casts_ns}"
         + (", mostly at {cast_line}." if line else "."),
         figures=METRICS.measured(
@@ -55,7 +54,6 @@ def _look(s: Scene) -> Detection | None:
         why="Casts of the same shape and type at one line probably cast the same tensor; the trace does not show this. "
         "Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both bounds assume that "
         "round-trip casts disappear.",
-        confidence="medium",
     )
     outer = np.unique(cast[redundant])
     return Detection(

@@ -52,7 +52,6 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
         why="These copies compute nothing. The bounds assume that tensors are created in the layout in which they are used. "
         "A tensor that is used in two layouts still needs a copy.",
-        confidence="medium",
     )
     row = np.sort(rows)
     host = s.covered(np.unique(outer[outer != MISSING]))

@@ -100,7 +100,6 @@ def _look(s: Scene) -> Detection | None:
     again = ~np.isin(row, is_first)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
         "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host.",
         figures=METRICS.measured(
@@ -112,7 +111,6 @@ def _look(s: Scene) -> Detection | None:
         why="Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. Upper "
         "bound: no copy remains. The trace does not record which tensor is copied. But line, operator, shape and size "
         "repeat, with no batch or backward pass in between.",
-        confidence="medium",
     )
     return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)
 

@@ -38,7 +38,6 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
         text="{serial_collectives} collectives per step reduce gradients on the compute stream and block it for {serial_ns} "
         f"({{serial_ratio}}). {ONE_RANK}",
         figures=METRICS.measured(serial_ns=taken, serial_ratio=share, serial_collectives=s.per_step(len(found.row))),

@@ -35,14 +35,12 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
         text="Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
         "{kernel_median_ns}. A batch twice as large needs no additional launches.",
         figures=found.figures,
         evidence=Link("launches", {}, "Show launches"),
         why="The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: device "
         "work takes as long as before. Both bounds assume that data loading keeps up; convergence may change.",
-        confidence="medium",
     )
     work = s.rows_of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
     least = Change(row=work, less_ns=-(BATCHES - 1) * s.trace.dur_ns[work], worth=BATCHES)

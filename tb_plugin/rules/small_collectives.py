@@ -80,7 +80,6 @@ def _look(s: Scene) -> Detection | None:
     found, buckets, (least, most) = found.of(own.is_small), own.buckets, own.latency_ns
     notice = s.notice(
         RULE,
-        severity="medium",
         text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} per step; {small_buckets} "
         "collectives would be enough. The shortest small collective takes {collective_latency_ns}. Longer collectives may "
         "wait for other ranks, which one trace cannot show.",
@@ -96,7 +95,6 @@ def _look(s: Scene) -> Detection | None:
         why="A small collective costs mostly latency, and the next collective waits for it. The bounds assume that a bucket "
         "has the latency of one collective. Lower bound: buckets overlap with the backward pass. Upper bound: buckets "
         "overlap with the whole step.",
-        confidence="medium",
     )
     count = len(s.steps.label)
     size, last = buckets.count(), buckets.max(np.arange(len(found.row)))

@@ -101,7 +101,6 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("distributed", {}, "Show communication"),
         why="Each packet has a fixed cost, so small packets never reach the full link rate. The trace does not show how "
         "much of this time overlaps with other work.",
-        confidence="medium",
     )
     return Detection(notice, NO_SAVING)
 

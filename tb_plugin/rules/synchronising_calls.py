@@ -35,7 +35,6 @@ def _look(s: Scene) -> Detection | None:
     kinds = [("", len(explicit) < found.count), ("explicit", len(explicit) > 0)]
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{s.per_step_words} the host waits {{sync_ns}} for the device, "
         f"{s.times_words(found.count, 'sync_calls')}{_kind(s, len(explicit), found.count)}{_where(line, lines)}.",
         todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),

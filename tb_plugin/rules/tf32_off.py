@@ -45,7 +45,6 @@ def _look(s: Scene) -> Detection | None:
         why=f"TF32 has the range of float32, rounds mantissas to 10 bits and runs on {units}. Upper bound: kernels reach "
         "the device's TF32 peak. Lower bound: a third of this peak. Without recorded shapes, the bounds assume twice the "
         "speed.",
-        confidence="medium",
     )
     changes = matrix_unit_savings(trace, single, "tf32", 4)
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(single.row))

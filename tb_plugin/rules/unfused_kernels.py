@@ -143,7 +143,6 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Per step, {{run_kernels}} small kernels ({{run_classes}}) run between matmuls and attention. They "
         f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
         f"{plural(s.per_step(len(longest)), 'sequence')}"
@@ -163,7 +162,6 @@ def _look(s: Scene) -> Detection | None:
         why="Each kernel needs a launch and reads the output of the previous kernel. A fused kernel takes about as long as "
         "the longest kernel of the sequence. Lower bound: only launches are saved, and memory traffic between elementwise "
         "kernels of equal shapes.",
-        confidence="medium",
     )
     most = _all_but_longest(of, time)
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)

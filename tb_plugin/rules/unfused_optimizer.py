@@ -54,7 +54,6 @@ def _look(s: Scene) -> Detection | None:
     called = s.covered(calls)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="The optimizer is not fused: {optimizer_kernels} kernels per step take {optimizer_kernels_ns} and cost "
         "{optimizer_host_ns} of host time.",
         figures=METRICS.measured(
