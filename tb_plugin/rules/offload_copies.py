@@ -7,7 +7,6 @@ import numpy as np
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
 METRICS = COMMON.in_steps(
@@ -51,10 +50,6 @@ def _look(s: Scene) -> Detection | None:
     return Detection(notice, Bounds(least, Change(s.covered(around), rows, trace.dur_ns[rows])), s.by_length(rows))
 
 
-def _is_offloading(trace: TraceTable) -> bool:
-    return bool(roles_of(trace).among(*OFFLOAD).any())
-
-
 RULE = Rule(
     __name__,
     title="Offloading copies",
@@ -68,7 +63,7 @@ RULE = Rule(
     notes="""
         Other rules ignore copies that bring offloaded tensors back to the GPU.
     """,
-    has_data=_is_offloading,
+    has_data=lambda trace: bool(roles_of(trace).among(*OFFLOAD).any()),
     needs_kernels=True,
     limits=(Limit.COPIES,),
 )

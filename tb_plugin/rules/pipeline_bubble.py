@@ -6,7 +6,6 @@ from tb_plugin.analysis.parallelism.roles import PIPELINE, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
@@ -49,10 +48,6 @@ def _look(s: Scene) -> Detection | None:
     )
 
 
-def _is_pipeline(trace: TraceTable) -> bool:
-    return bool(roles_of(trace).among(*PIPELINE).any())
-
-
 RULE = Rule(
     __name__,
     title="Pipeline bubble",
@@ -67,7 +62,7 @@ RULE = Rule(
         The trace of one rank does not show how much of the bubble is waiting and how much is transfer. `communication`
         excludes these transfers.
     """,
-    has_data=_is_pipeline,
+    has_data=lambda trace: bool(roles_of(trace).among(*PIPELINE).any()),
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

@@ -67,10 +67,6 @@ def _most(trace: TraceTable, found: Recomputed, mine: np.ndarray) -> tuple[str, 
     return (modules.texts[most], int(times[most])) if times[most] else ("", 0)
 
 
-def _is_recomputing(trace: TraceTable) -> bool:
-    return len(recomputations(trace)) > 0
-
-
 RULE = Rule(
     __name__,
     title="Recomputation (activation checkpointing)",
@@ -84,6 +80,6 @@ RULE = Rule(
     notes="""
         Recomputation trades time for memory. The Memory page or a snapshot shows whether enough memory is free.
     """,
-    has_data=_is_recomputing,
+    has_data=lambda trace: len(recomputations(trace)) > 0,
     limits=(Limit.GPU,),
 )

@@ -49,8 +49,8 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     call = trace.launch[copies]
     copies = copies[(lines.of[call] != MISSING) & (trace.operator[call] != MISSING)]
     call = trace.launch[copies].astype(np.int64)
-    step, inside = _steps(trace, call)
-    copies, call, step = copies[inside], call[inside], step[inside]
+    step = trace.steps.at(trace.start_ns[call], on_host=True)
+    copies, call, step = (column[step != MISSING] for column in (copies, call, step))
     turns = _turns(trace)
     if len(copies) < 2 or not len(turns):
         return none
@@ -72,12 +72,6 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     first = np.zeros(len(row), np.bool_)
     first[order[np.unique(by_step.of[kept][order], return_index=True)[1]]] = True
     return Repeats(row, first)
-
-
-def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
-    begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
-    step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
-    return step, (step != MISSING) & (trace.start_ns[call] < end[step])
 
 
 def _turns(trace: TraceTable) -> Int64:
