@@ -103,7 +103,7 @@ class Database:
                 part.append(column_of(values, wanted[column], self.log, f"{table}.{column}"))
             rows += len(batch)
         made = {
-            column: pa.chunked_array(part, wanted[column].type).combine_chunks()
+            column: pa.chunked_array(part, wanted[column].value).combine_chunks()
             for column, part in zip(names, parts, strict=True)
         }
         return Columns({key: _one(array) for key, array in made.items()}, rows)
