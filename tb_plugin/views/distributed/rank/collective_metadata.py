@@ -147,10 +147,7 @@ class Facts:
         row_dtype, row_elements, row_largest = self._inputs(host)
         known = row_elements >= 0
         dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
-        dtype[chain[known]], elements[chain[known]] = (
-            row_dtype[known],
-            row_elements[known],
-        )  # innermost last
+        dtype[chain[known]], elements[chain[known]] = (row_dtype[known], row_elements[known])  # innermost last
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
