@@ -86,7 +86,6 @@ _TIMES = {
     "mean_elapse_ns": ("Mean elapsed", "Elapsed time divided by calls."),
     "mean_transit_ns": ("Mean transit", "Transit time divided by calls."),
     "issued_ns": ("Issued", "Start of the launching call on the host."),
-    "needed_ns": ("Needed", "Start of the first host call that waits for the collective."),
     "before_ns": ("Before", "Time from the group's previous call (or step start) to this call."),
     "before_compute_ns": ("Compute before", "Compute time before the call."),
     "before_communication_ns": ("Communication before", "Time before the call when only another group communicates."),

@@ -130,7 +130,7 @@ def worker_rows(data: JobData) -> list[Row]:
         "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
-        "caused_wait_ns": data.caused_ns,
+        "caused_wait_ns": data.caused.sum(axis=1),
     }
     # A worker also takes part in collectives that it lacks and presumably arrived last at.
     lacked = last[job_calls.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
