@@ -52,7 +52,7 @@ class JobCalls(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def moving_ns(self) -> Int64:
-        """Start of the transfer in each call, ns."""
+        """Returns the start of the transfer in each call, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property

@@ -1,4 +1,4 @@
-"""Tables of one worker: collectives, steps, kernels, groups and devices, and their schema."""
+"""Tables of one worker, and their schema."""
 
 from __future__ import annotations
 
