@@ -110,13 +110,6 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         ]
         advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
         notices.append(Notice("groups_inferred", "info", text, advice, figures))
-    if estimated := total_of(rows, "estimated"):
-        text = (
-            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
-            "time is estimated from calls of the same collective on all workers."
-        )
-        figures = [METRICS.figure("estimated", estimated)]
-        notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
     unmatched = total_of(rows, "unmatched")
     if unmatched and not data.is_single:
         text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
