@@ -17,7 +17,7 @@ from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.lib.groupby import median_by
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Table, View
-from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of
+from tb_plugin.views.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, Lateness, lateness_of, sure_of
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_of
 from tb_plugin.views.distributed.view import Distributed
@@ -38,7 +38,7 @@ def clocks_with(offset_ns: Int64, residual_ns: Int64, connected: Int64 | None = 
     nothing = np.zeros(n, np.int64)
     connected = nothing if connected is None else connected
     how = np.where(connected < 0, 0, 1)
-    return Clocks(nothing, offset_ns, np.zeros(n), np.zeros(n), residual_ns, nothing + 9, nothing, how, connected)
+    return Clocks(nothing, offset_ns, np.zeros(n), residual_ns, nothing + 9, nothing, how, connected)
 
 
 def arrivals(late: Lateness) -> list[str]:
@@ -95,24 +95,6 @@ def test_the_first_collective_of_a_recording_that_begins_later_is_nobodys_latene
     late = lateness_of(clocks, worker, match, np.zeros(7, np.int64), start, start + 50)
     assert arrivals(late) == ["known"] * 2 + ["recording starts later"] * 2 + ["known"] * 3
     assert sure_of(late, clocks, worker).lateness.tolist() == [True, True, False, False, True, False, True]
-
-
-def test_it_begins_later_also_where_nobody_else_has_the_first_calls() -> None:
-    """In a group of two the calls that worker 1 did not record are on worker 0 alone."""
-    clocks = clocks_with(ints(0, 140), ints(1, 1))
-    start = ints(0, 100, 10, 200, 70)
-    late = lateness_of(clocks, ints(0, 0, 1, 0, 1), ints(-1, 0, 0, 1, 1), np.zeros(5, np.int64), start, start + 40)
-    assert arrivals(late) == ["alone", *["recording starts later"] * 2, *["known"] * 2]
-
-
-def test_who_began_with_the_others_lost_its_first_call() -> None:
-    """Worker 2 lacks the first collective. That its recording begins 2 later than another clocks right to 1 cannot tell."""
-    for begins, told in ((2, "known"), (3, "recording starts later")):
-        clocks = clocks_with(ints(0, 0, begins), ints(1, 1, 1))
-        start = ints(10, 13, 100, 100, 160 - begins)
-        late = lateness_of(clocks, ints(0, 1, 0, 1, 2), ints(0, 0, 1, 1, 1), np.zeros(5, np.int64), start, start + 50)
-        assert arrivals(late) == ["known"] * 2 + [told] * 3
-        assert late.lateness_ns[4] == 60
 
 
 # ------------------------------------------------------------------------------------ invented jobs

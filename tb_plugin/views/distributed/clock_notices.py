@@ -9,7 +9,6 @@ from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, BELOW, KNOW
 from tb_plugin.views.distributed.clocks.offsets import FEWEST
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
 # smaller offsets do not matter when timelines are compared side by side
 MIN_OFFSET_NS = 1_000_000
@@ -128,7 +127,7 @@ def _transfer_notice(data: JobData) -> Notice | None:
     calls.
     """
     calls, first = data.calls, data.first_rows
-    both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
+    both = first[data.sure.moved[first]]
     # Each clock may be wrong by its residual.
     slack = int(data.clocks.residual_ns[calls.worker[both]].sum())
     shortest, by_clocks = int(calls.waiting.transfer_ns[both].sum()), int(calls.late.moved_ns[both].sum())

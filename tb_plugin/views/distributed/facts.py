@@ -93,17 +93,16 @@ def exposed_share(rows: list[Row]) -> float | None:
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """Returns the cost of the costliest straggler, or 0 without stragglers."""
+    """Returns the cost of the costliest straggler: 0 without stragglers, None without an estimate."""
     report = straggler_report(data)
     worst = report.costly[0] if report.costly else None
-    low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
-    known = bool(len(report.stragglers.worker)) and report.mean_ns > 0
+    lost = report.lost(worst) if worst is not None else 0.0
+    known = bool(len(report.stragglers.worker)) and report.has_costs
     return [
         METRICS.figure("stragglers", len(report.costly)),
         METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
-        METRICS.figure("lost_ns", high if known else None),
-        METRICS.figure("lost_low_ns", low if known else None),
-        METRICS.figure("lost_share", high / report.mean_ns if known else None),
+        METRICS.figure("lost_ns", lost if known else None),
+        METRICS.figure("lost_share", lost / report.mean_ns if known else None),
     ]
 
 

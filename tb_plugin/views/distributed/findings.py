@@ -102,7 +102,7 @@ def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[No
 
 
 def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
-    """Yields notices about inferred groups, estimated transfer times and calls without a match."""
+    """Yields notices about inferred groups and calls without a match."""
     if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
             "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
@@ -114,12 +114,6 @@ def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
         ]
         advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
         yield Notice("groups_inferred", "info", text, advice, figures)
-    if estimated := total_of(rows, "estimated"):
-        text = (
-            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
-            "time is estimated from calls of the same collective on all workers."
-        )
-        yield Notice("estimated", "low", text, _SAME_STEPS, [METRICS.figure("estimated", estimated)])
     if unmatched := total_of(rows, "unmatched"):
         text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
         yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])

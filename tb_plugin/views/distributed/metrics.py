@@ -27,11 +27,10 @@ _TEXTS = {
     "process": ("Process", "Recorded rank, else the worker name."),
     "match_kind": (
         "Matched by",
-        "number: recorded. inferred number: corrected or filled in. order: position in the group. ends: "
-        "position among transfers of both ranks.",
+        "number: recorded sequence number. order: position among equal calls of the group and step.",
     ),
     "inferred_group": ("Inferred group", "Process group inferred from the calling ranks."),
-    "timing": ("Timing", "measured: all ranks loaded. bound: ranks missing. estimated: median of similar collectives."),
+    "timing": ("Timing", "measured: all ranks of the group have the call. bound: a rank lacks the call."),
     "outlying": ("Outlier", "Step part furthest above the median of all ranks."),
     "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
     "stage_ranks": ("Ranks", "Ranks of the stage."),
@@ -52,7 +51,6 @@ _COUNTS = {
     "elements": ("Elements", "Buffer elements used to compute the collective's size."),
     "bounded": ("Bounds", "Matched calls with missing ranks."),
     "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
-    "estimated": ("Estimated", "Matched calls whose transfer time is estimated."),
     "clock_anchors": ("Anchors", "Synchronising collectives whose ends are used in the clock fit."),
     "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median absolute deviations."),
     "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
@@ -159,7 +157,6 @@ _RATIOS = {
 }
 _NUMBERS = {
     "bus_factor": ("Factor", "nccl-tests factor for the collective and group size."),
-    "clock_drift_error_ppb": ("Drift error (ppb)", "Standard error of the drift."),
     "clock_drift_ppb": ("Drift (ppb)", "Clock correction per second, relative to the median rank."),
     "slowdown": ("Slowdown", "Median transfer time divided by the median over all node sets."),
 }

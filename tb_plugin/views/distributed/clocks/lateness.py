@@ -63,10 +63,7 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     w, m = worker[rows], match[rows]
     start = clocks.corrected(w, start_ns[rows])
     collectives = _per_collective(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
-    compared = codes(group, clocks.connected[worker] + 1)
-    collectives.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = (
-        BEGAN_LATER
-    )
+    collectives.arrival[_begins_later(worker, match, group)] = BEGAN_LATER
     clear = _comparable(clocks, w, m, len(collectives.arrival))
     collectives.arrival[~clear] = UNCLEAR
     is_clear = clear[m]
@@ -117,39 +114,16 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
     return found
 
 
-def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """Returns collectives at which a worker may only seem late because its recording started late.
+def _begins_later(worker: Int64, match: Int64, group: Int64) -> Bool:
+    """Returns the collectives that are the first of one worker in the group, but not of another worker.
 
-    The result contains the worker's first collectives in groups in which other ranks recorded earlier calls. The
-    first call in the worker's trace must be one of these collectives. The trace must start later by more than the
-    clock error.
+    A worker may seem late there because its recording started late. Calls must be in time order for each worker.
     """
-    which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
-    earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
-    of_groups = _first_rows(group, start)
-    earliest[group[of_groups]] = which[of_groups]
-    openings = _first_rows(worker, start)
-    before = np.full(len(earliest), -1, np.int64)
-    before[group[of_groups]] = worker[of_groups]
-    mine, its = worker[openings], before[group[openings]]
-    start_difference = clocks.begin_ns[mine] - clocks.begin_ns[its]
-    is_later = start_difference > clocks.residual_ns[mine] + clocks.residual_ns[its]
-    late_workers = mine[(which[openings] != earliest[group[openings]]) & is_later]
-    firsts = _first_rows(codes(worker, group), start)
-    firsts = firsts[np.isin(worker[firsts], late_workers)]
-    firsts = firsts[which[firsts] != earliest[group[firsts]]]
-    found: Int64 = match[firsts]
-    return found[found >= 0]
-
-
-def _first_rows(key: Int64, time: Int64) -> Int64:
-    """Returns the row with the earliest time of each key, sorted by key."""
-    keys = int(key.max(initial=-1)) + 1
-    least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
-    np.minimum.at(least, key, time)
-    at = np.flatnonzero(time == least[key])[::-1]  # reversed, so that the first of equal ones is written last
-    row[key[at]] = at
-    found: Int64 = row[row >= 0]
+    is_first = np.zeros(len(match), np.bool_)
+    is_first[np.unique(codes(group, worker), return_index=True)[1]] = True
+    count = int(match.max(initial=-1)) + 1
+    first, calls = (np.bincount(match[rows], minlength=count) for rows in ((match >= 0) & is_first, match >= 0))
+    found: Bool = (first > 0) & (first < calls)
     return found
 
 
