@@ -46,7 +46,7 @@ CLOCKS = "clocks"
 # calls outside the steps)
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
 # columns of CALLS, in the order of the fields of Lateness
-LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived")
 GROUPS, DEVICES = "process_groups", "devices"
 # ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
@@ -277,7 +277,7 @@ def _calls(
     anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
     is_stated, zero = _zeros(ranks["base_time_ns"])
     clocks = clocks_of(anchors, zero)
-    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
+    late = lateness_of(clocks, worker, label, calls.group, start)
     moved, rated = _bytes(data, collective, names, label)
     data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
     added = {

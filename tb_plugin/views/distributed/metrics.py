@@ -96,11 +96,6 @@ _TIMES = {
     "transfer_ns": ("Transfer", "Collective duration on the last rank to arrive; overlapping calls count once."),
     "lateness_ns": ("Lateness", "Corrected start minus the median start of the collective."),
     "arrival_skew_ns": ("Arrival skew", "Time from first to last corrected start."),
-    "arrival_wait_ns": ("Wait by clocks", "Time from corrected start to last corrected start."),
-    "arrival_transfer_ns": ("Transfer by clocks", "Time from last corrected start to last corrected end."),
-    "mean_arrival_transfer_ns": (
-        "Mean transfer by clocks", "Mean transfer by clocks, over collectives with known arrivals.",
-    ),
     "clock_offset_ns": ("Offset", "Clock correction at trace start, relative to the median rank."),
     "clock_range_ns": ("Clock range", "Largest minus smallest offset of comparable clocks."),
     "clock_residual_ns": ("Residual", "95th percentile of anchor distances from the median end."),

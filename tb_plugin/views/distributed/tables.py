@@ -55,13 +55,13 @@ MAX_RANKS_CHARACTERS = 128
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
     "dur_ns", "wait_ns", "transfer_ns", "timing",
-    "arrival_transfer_ns", "last_worker", "lateness_ns",
+    "last_worker", "lateness_ns",
     "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
 _SINGLE_HIDDEN = (
     "call", "group_ranks", "elements", "on_device", "match", "match_kind", "bus_factor", "source_rank",
-    "destination_rank", "arrival_wait_ns",
+    "destination_rank",
 )  # fmt: skip
 _STRAGGLER_HIDDEN = ("collectives_met", *(f"more_{key}_ns" for key in COMPONENTS))
 
@@ -219,11 +219,6 @@ def _operations(data: JobData) -> pa.Table:
     latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
     transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
     algorithm, bus = _bandwidth(job_calls, place, count)
-    sure = data.sure.moved
-    clear, arrived = (
-        np.bincount(place[sure], minlength=count),
-        sum_by(place[sure], job_calls.late.moved_ns[sure], count),
-    )
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
     groups = job_calls.data["group"].take(head)
     columns = {
@@ -238,7 +233,6 @@ def _operations(data: JobData) -> pa.Table:
         "mean_latency_ns": pa.array(latency / calls),
         "transfer_ns": _known(transfer, matched > 0),
         "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
-        "mean_arrival_transfer_ns": _known(arrived / np.maximum(clear, 1), clear > 0),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
@@ -279,8 +273,6 @@ def _singles(data: JobData) -> pa.Table:
         "arrival_skew_ns": _known(late.skew_ns, sure.skew),
         "last_arrived": names.take(_known(late.last, sure.skew)),
         "arrival": _as_words(late.arrival, late.arrival >= 0, ARRIVALS),
-        "arrival_wait_ns": _known(late.wait_ns, sure.wait),
-        "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
