@@ -100,15 +100,22 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 
 
 def _begins_later(worker: Int64, match: Int64, group: Int64) -> Bool:
-    """Returns the collectives that are the first of one worker in the group, but not of another worker.
+    """Returns the first collective of each worker that has fewer calls of a group than other workers, if other workers
+    have earlier calls of the group.
 
     A worker may seem late there because its recording started late. Calls must be in time order for each worker.
     """
-    is_first = np.zeros(len(match), np.bool_)
-    is_first[np.unique(codes(group, worker), return_index=True)[1]] = True
-    count = int(match.max(initial=-1)) + 1
-    first, calls = (np.bincount(match[rows], minlength=count) for rows in ((match >= 0) & is_first, match >= 0))
-    found: Bool = (first > 0) & (first < calls)
+    pair = codes(group, worker)
+    _, first, entry, count = np.unique(pair, return_index=True, return_inverse=True, return_counts=True)
+    most = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, group[first], count)
+    is_first, collectives = np.zeros(len(match), np.bool_), int(match.max(initial=-1)) + 1
+    is_first[first] = True
+    is_short = is_first & (count[entry] < most[group])
+    begins, others = (
+        np.bincount(match[(match >= 0) & rows], minlength=collectives) > 0 for rows in (is_short, ~is_first)
+    )
+    found: Bool = begins & others
     return found
 
 
