@@ -55,7 +55,6 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def names_nothing(self) -> bool:
-        """Returns whether the request has no run, no worker and no span."""
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
@@ -90,14 +89,12 @@ class ProfileCatalog:
         return self._scanner.roots
 
     def start(self) -> None:
-        """Starts the background thread if it is not running."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Stops the background thread after the current scan."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -117,7 +114,6 @@ class ProfileCatalog:
         self._first.set()
 
     def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Replaces a merged file by one profile per rank."""
         self._merged.tell(found, ranks)
         self._take()
 
@@ -327,7 +323,6 @@ def pause_seconds(took: float, worked: float) -> float:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Converts an error to a payload."""
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
     return Problem("An internal error happened.", str(error), "The log contains the details. Please report this error.")

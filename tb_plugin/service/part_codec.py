@@ -35,8 +35,6 @@ _LENGTH_BYTES = 8
 
 
 class StoredFrame(Struct, frozen=True):
-    """A serialised table of a view result."""
-
     name: str
     title: str
     columns: list[Column]
@@ -48,8 +46,6 @@ class StoredFrame(Struct, frozen=True):
 
 
 class StoredPart(Struct, frozen=True):
-    """A serialised view result."""
-
     coverage: CoverageInfo
     facts: dict[str, Number]
     frames: Mapping[str, StoredFrame]

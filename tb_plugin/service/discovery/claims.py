@@ -38,11 +38,9 @@ class Claims:
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Returns whether a file belongs to no profile."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
-        """Adds a profile, unless one of its files belongs to another profile."""
         if self.leaves(draft):
             self.drafts.append(draft)
             self._files.update(draft.candidate.names, draft.candidate.also)

@@ -81,7 +81,6 @@ class RankJob:
 
     @property
     def settings(self) -> Settings:
-        """Returns the user settings that are stored in the summary."""
         rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
         return Settings(self.steps, rules)
 
@@ -108,8 +107,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summarize:
-    """Summarises a rank in a local worker process."""
-
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
@@ -129,7 +126,6 @@ def current_settings() -> Settings:
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
-    """Runs the jobs one after another and yields their outcomes."""
     return map(summarize_rank, jobs)
 
 
