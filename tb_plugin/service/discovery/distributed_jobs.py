@@ -55,12 +55,28 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns the profiles of each run that has fewer workers than the world size in ``jobs``."""
+    """Returns the profiles whose ranks are needed to name runs, workers and spans.
+
+    ``jobs`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
+    rank, or if the run has all ranks of its job and its workers are named after them.
+    """
+    asked: list[ProfileFiles] = []
+    incomplete = incomplete_runs(found := list(found), jobs)
+    for run, profiles in _ungrouped_runs(found).items():
+        sample = [(one, job) for one in profiles if (job := jobs.get(one)) is not None]
+        workers = {one.worker for one in profiles if as_identifying_reader(one.reader) is not None}
+        are_ranks = all(map(_NAMED.match, workers)) and all(one.worker == rank_worker(job.rank) for one, job in sample)
+        if sample and (run in incomplete or not are_ranks or _is_unclear(profiles, jobs)):
+            asked += profiles
+    return asked
+
+
+def incomplete_runs(found: Iterable[ProfileFiles], jobs: Jobs) -> set[str]:
+    """Returns the runs that have fewer workers than the world size in ``jobs``."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
-    parts = {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
-    return [one for one in found if one.run in parts]
+    return {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
 
 
 def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
@@ -289,32 +305,6 @@ def _free(name: str, taken: Set[str], what: str = "") -> str:
         number += 1
         free = f"{name} ({what}{number})"
     return free
-
-
-def profiles_without_rank(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns one profile for each worker whose rank is unknown.
-
-    ``jobs`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
-    rank, or if the worker names are already ranks.
-    """
-    asked: list[ProfileFiles] = []
-    for profiles in _ungrouped_runs(found).values():
-        sample = [(one, info) for one in profiles if (info := jobs.get(one)) is not None]
-        workers = {one.worker: one for one in reversed(profiles) if as_identifying_reader(one.reader) is not None}
-        are_ranks = all(map(_NAMED.match, workers)) and all(
-            one.worker == rank_worker(info.rank) for one, info in sample
-        )
-        if sample and not are_ranks:
-            known = {one.worker for one, _ in sample}
-            asked += [one for worker, one in workers.items() if worker not in known]
-    return asked
-
-
-def profiles_with_ambiguous_times(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns all profiles of each run in which a rank has several workers, or in which a span contains several
-    recordings.
-    """
-    return [one for profiles in _ungrouped_runs(found).values() if _is_unclear(profiles, jobs) for one in profiles]
 
 
 def label_by_rank(found: Sequence[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
