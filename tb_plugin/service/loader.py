@@ -221,7 +221,7 @@ class Loader:
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         found, limits = entry.files, None
         question: Question[Summary]
-        options: Options = {"about": found.url}
+        options: Options = {"label": found.url}
         columns = ""
         if found.is_present:
             key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
@@ -287,7 +287,7 @@ class Loader:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker is replaced because of its size. Its successor opens the file in advance.
-                    self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
+                    self._workers.submit(Open(file_of(entry)), key=entry.path, label=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # another process evicted the file; the next request loads it again
             else:

@@ -125,7 +125,7 @@ class Workspace:
                 continue
             question = OpenSummary(summary, model, entry.files.url)
             try:
-                return by_summary(entry, self._desk.ask(question, key=summary.file.path, about=entry.files.url))
+                return by_summary(entry, self._desk.ask(question, key=summary.file.path, label=entry.files.url))
             except UserError:
                 continue
         return None
@@ -334,7 +334,7 @@ class Workspace:
         if not opened.entry.files.is_present:
             raise missing_trace_error(opened.entry.files)
         try:
-            return self._desk.ask(question, key=opened.entry.path, about=opened.entry.files.url, heavy=heavy)
+            return self._desk.ask(question, key=opened.entry.path, label=opened.entry.files.url, heavy=heavy)
         except CacheFileLost as error:
             lost = opened.lost(error)
             self._loader.lose(lost)

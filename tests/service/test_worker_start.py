@@ -76,7 +76,7 @@ def death(how, about="/logs/run/x.pt.trace.json"):
     pool = Pool(1)
     try:
         with pytest.raises(WorkerDied) as caught:
-            pool.submit(Die(how), key="/cache/columns.arrow", about=about).future.result(60)
+            pool.submit(Die(how), key="/cache/columns.arrow", label=about).future.result(60)
         return caught.value
     finally:
         pool.close()

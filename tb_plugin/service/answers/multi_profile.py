@@ -148,7 +148,7 @@ class MultiProfileAnswers:
             # The worker that merges the results also answers: it has them in memory.
             question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
             need = question.peak_memory_bytes()
-            refused = self._desk.ask(question, key=str(target), about=about, heavy=True, peak_memory_bytes=need)
+            refused = self._desk.ask(question, key=str(target), label=about, heavy=True, peak_memory_bytes=need)
         for place, refusal in refused.items():
             summary = parts[place][1]
             assert isinstance(summary, RankSummary)
@@ -190,7 +190,7 @@ class MultiProfileAnswers:
 
     def _combine(self, asked: Request, files: Sequence[tuple[str, str]], about: str) -> bytes:
         question = AskMultiView(tuple(files), asked.analysis.id, asked.params, asked.steps, asked.kind)
-        return self._desk.ask(question, key="|".join(path for _, path in files), about=about)
+        return self._desk.ask(question, key="|".join(path for _, path in files), label=about)
 
 
 def _merged_key(

@@ -163,7 +163,7 @@ class PartScheduler:
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
-                job = self._workers.submit(question, key=entry.path, about=entry.files.url)
+                job = self._workers.submit(question, key=entry.path, label=entry.files.url)
                 self._jobs[key] = job
             self._asked[key] = float("inf") if wait else time.monotonic()
         if not wait and not job.future.done():

@@ -1,4 +1,4 @@
-"""Runs and workers of distributed jobs, from the ranks that the files report.
+"""Runs and workers of distributed jobs.
 
 First, the folders of one job become one run. Files do not contain a job name. Profiles are merged if they report the
 same world size, backend and process group, and have distinct ranks and overlapping times. A repeated rank means two

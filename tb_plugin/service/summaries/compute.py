@@ -142,7 +142,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
             for job in islice(coming, _QUEUED_PER_WORKER * workers - len(running)):
                 sizes = unseen_sizes({file.path: file.size for file in job.files})
                 need = min(peak_memory_bytes(registry.reader_by_id(job.reader), sizes), pool.budget)
-                asked = pool.submit(Summarize(job), key=job.name, heavy=True, peak_memory_bytes=need, about=job.name)
+                asked = pool.submit(Summarize(job), key=job.name, heavy=True, peak_memory_bytes=need, label=job.name)
                 running[asked.future] = asked
             if not running:
                 return
