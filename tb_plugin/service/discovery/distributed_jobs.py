@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -23,6 +23,7 @@ from tb_plugin.formats.base import JobInfo
 from tb_plugin.formats.format_entry import as_identifying_reader
 from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
+from tb_plugin.service.discovery.claims import unique_names
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
 # The value ``folders`` keeps each folder a separate run.
@@ -106,16 +107,10 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
     ``names`` contains the span names in the files of each recording. A recording whose files share one name gets
     that name, for example ``fit``, and the next one ``fit (2)``. All other recordings get a number.
     """
-    found: list[str] = []
-    count = Counter[str]()
-    for number, own in enumerate(names, 1):
-        name = min(own)
-        if len(own) > 1 or name.isdigit() or name == "default":
-            found.append(str(number))
-            continue
-        count[name] += 1
-        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
-    return found
+    recordings = [(str(number), min(own), len(own)) for number, own in enumerate(names, 1)]
+    return unique_names(
+        [number if count > 1 or name.isdigit() or name == "default" else name for number, name, count in recordings]
+    )
 
 
 def group_jobs(found: Sequence[ProfileFiles], jobs: Jobs, several: bool) -> list[ProfileFiles]:
