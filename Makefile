@@ -122,7 +122,7 @@ wheel: preflight $(DEV) $(STATIC) ## The wheel and the sdist, both with the buil
 clean: ## Remove everything that these commands made
 	rm -rf $(VENV) .venv-bench .venv-matrix .venv-torch build dist *.egg-info tb_plugin/static frontend/node_modules tests/azurite/node_modules screenshots \
 		.mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find tb_plugin tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find tb_plugin torch_trace_megengine tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 preflight:
 	@$(if $(PYTHON_FOUND),:,$(error Torch Trace needs Python 3.11 or newer with venv (found: $(PYTHON_SEEN)); name one with PYTHON=/path/to/python3.11))

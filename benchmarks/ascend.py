@@ -163,7 +163,7 @@ def _ns(us: str) -> int:
 
 def read(path: Path, budget_mb: int) -> None:
     """Reads a profile as a worker process does; with a budget, the window from the first step on that fits into it."""
-    from tb_plugin.formats import READERS
+    from tb_plugin import registry
     from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
     from tb_plugin.formats.format_entry import as_windowed_reader
     from tb_plugin.model.trace.assemble import assemble
@@ -172,7 +172,7 @@ def read(path: Path, budget_mb: int) -> None:
     from tb_plugin.storage.files import FileSource
 
     is_ascend = path.is_dir()
-    reader = next(each for each in READERS if each.id == ("ascend" if is_ascend else "kineto"))
+    reader = next(each for each in registry.readers() if each.id == ("ascend" if is_ascend else "kineto"))
     files = [file for file in sorted(path.rglob("*")) if file.is_file()] if is_ascend else [path]
     source = FileSource({str(file.relative_to(path.parent)): str(file) for file in files})
     need = peak_memory_bytes(reader, {name: FileSize(source.size(name)) for name in source.names()})

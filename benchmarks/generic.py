@@ -25,11 +25,11 @@ THREADS = 8
 DEPTH = 6
 ONE_RUN = """
 import resource, sys, time
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.storage.files import FileSource
 from tb_plugin.model.trace.assemble import assemble
-path, reader = sys.argv[1], next(reader for reader in READERS if reader.id == sys.argv[2])
+path, reader = sys.argv[1], next(reader for reader in registry.readers() if reader.id == sys.argv[2])
 begun = time.process_time()
 table = assemble(reader.read(FileSource({"trace.json": path}), ReadOptions(), no_progress))
 print(time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, len(table))

@@ -55,12 +55,12 @@ def made(folder: Path, name: str, source: Path, events: int) -> tuple[Path, Path
 
 def read(path: Path) -> None:
     """Reads a file as a worker process does."""
-    from tb_plugin.formats import READERS
+    from tb_plugin import registry
     from tb_plugin.formats.base import ReadOptions, no_progress
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.storage.files import FileSource
 
-    reader = next(r for r in READERS if r.id == ("perfetto" if ".pftrace" in path.name else "kineto"))
+    reader = next(r for r in registry.readers() if r.id == ("perfetto" if ".pftrace" in path.name else "kineto"))
     table = assemble(reader.read(FileSource({path.name: str(path)}), ReadOptions(), no_progress))
     print(len(table))
 

@@ -1,15 +1,14 @@
 """Formats, models and views of this package and of extensions.
 
-All of these are declarations. Their code is imported at first use. TORCH_TRACE_EXTENSIONS contains the import names
-of extension modules. An extension module may define ``READERS``, ``MODELS`` and ``ANALYSES``. They are used in the
-same way as the built-in ones.
+All of these are declarations. Their code is imported at first use. An extension module (``extensions.py``) may define
+``READERS``, ``MODELS``, ``ANALYSES`` and ``RECORDERS``. They are used in the same way as the built-in ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -17,7 +16,7 @@ import msgspec
 from tb_plugin.analysis.base import Analysis
 from tb_plugin.analysis.view_entry import model_name
 from tb_plugin.errors import NotFoundError, UserError
-from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
+from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_modules, extension_names
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader
 from tb_plugin.formats.format_entry import raw_name
@@ -43,7 +42,7 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 def readers() -> tuple[Reader[Any], ...]:
-    """Returns the readers of all formats, built-in ones first. Raises UserError if an extension is unusable."""
+    """Returns the readers of all formats, by ``order``. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).readers
 
 
@@ -53,7 +52,7 @@ def models() -> tuple[Model[Any, Any], ...]:
 
 
 def analyses() -> tuple[Analysis[Any], ...]:
-    """Returns all views in navigation order, built-in ones first. Raises UserError if an extension is unusable."""
+    """Returns all views in navigation order. Raises UserError if an extension is unusable."""
     return _registry(tuple(extension_names())).analyses
 
 
@@ -113,21 +112,13 @@ def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analys
 
 @lru_cache(maxsize=4)
 def _registry(names: tuple[str, ...]) -> Registry:
-    modules = [_imported(name) for name in names]
+    modules = extension_modules(names)
 
     def all_of(ours: Sequence[Any], which: str) -> tuple[Any, ...]:
-        return _distinct([*ours, *(item for module in modules for item in getattr(module, which, ()))], which)
+        items = [*ours, *(item for module in modules for item in getattr(module, which, ()))]
+        return _distinct(sorted(items, key=lambda item: getattr(item, "order", inf)), which)
 
     return Registry(all_of(READERS, "READERS"), all_of(MODELS, "MODELS"), all_of(ANALYSES, "ANALYSES"))
-
-
-def _imported(name: str) -> object:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise UserError(
-            f"The extension {name} cannot be imported: {error}.", EXTENSIONS_VARIABLE, "Correct the extension."
-        ) from error
 
 
 def _distinct(items: Sequence[Any], which: str) -> tuple[Any, ...]:

@@ -89,7 +89,7 @@ HOSTS = _declared(
 )
 EXTENSIONS = _declared(
     "TORCH_TRACE_EXTENSIONS",
-    "comma-separated import names of modules that add readers, models or views ([how](../add-a-model.md))",
+    "comma-separated import names of modules that add readers, models, views or profilers ([how](../add-a-model.md))",
     default="none",
 )
 GROUP = _declared(

@@ -19,13 +19,12 @@ from typing import Any, BinaryIO, Self
 
 from msgspec.structs import replace
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader, ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
-from tb_plugin.views import ANALYSES
 
 HOST = 1
 Time = int | float
@@ -54,7 +53,7 @@ def reader_of(content: bytes, name: str) -> Reader:
     if ".pt.trace.json" in name:
         return KinetoReader()
     head = zlib.decompressobj(wbits=31).decompress(content, 65_536) if content[:2] == b"\x1f\x8b" else content[:65_536]
-    return next(reader for reader in READERS if reader.sniff(head))
+    return next(reader for reader in registry.readers() if reader.sniff(head))
 
 
 def read(content: bytes | Path, chunk_bytes: int = 512 * 1024, name: str = "worker0.pt.trace.json") -> RawTrace:
@@ -70,7 +69,7 @@ def model(content: bytes | Path) -> TraceTable:
 
 
 def analysis(name: str) -> Analysis:
-    return next(a for a in ANALYSES if a.id == name)
+    return next(a for a in registry.analyses() if a.id == name)
 
 
 def part(table: TraceTable, view: str, steps: tuple[str, ...] | None = None, **params: Any) -> Part:

@@ -221,7 +221,7 @@ def copied(folder: Path) -> Path:
     """A copy of what the tests need; the corpus beside the repository is linked."""
     tree = folder / "tree"
     tree.mkdir(parents=True)
-    for name in ("tb_plugin", "tests", "samples", "benchmarks"):
+    for name in ("tb_plugin", "torch_trace_megengine", "tests", "samples", "benchmarks"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     for name in ("pyproject.toml", "setup.cfg", "README.md", "CHANGELOG.md", "docs"):
         source = ROOT / name

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader, ReadOptions, no_progress
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model
 from tb_plugin.service.discovery.scan import Discovery, Root, Scanner
 from tb_plugin.storage.files import FileSource, Folder
-from tb_plugin.views import ANALYSES
 from tests import toy
 
 REPO = Path(__file__).resolve().parent.parent
@@ -50,14 +48,14 @@ class Sample:
     @property
     def analyses(self) -> list[Analysis[Any]]:
         """The views of its model."""
-        return [analysis for analysis in (*ANALYSES, *toy.ANALYSES) if analysis.model is self.model.type]
+        return [analysis for analysis in (*registry.analyses(), *toy.ANALYSES) if analysis.model is self.model.type]
 
     def read(self, chunk_bytes: int = 512 * 1024) -> Any:
         """Reads it anew: what its model is made from."""
         return self.reader.read(self.source, ReadOptions(chunk_bytes), no_progress)
 
 
-OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
+OF_TRACES = [analysis for analysis in registry.analyses() if analysis.model is TraceTable]
 """The views of traces."""
 
 
@@ -76,7 +74,7 @@ def _samples(folder: Path, readers: tuple[Reader[Any], ...], models: tuple[Model
     return sorted(found, key=lambda sample: sample.name)
 
 
-EVERY = _samples(SAMPLES, READERS, MODELS)
+EVERY = _samples(SAMPLES, registry.readers(), registry.models())
 """The profiles below samples/."""
 ONE_OF_MANY = {"ddp_gloo8": "rank5", "synthetic_job": "rank0"}
 """The rank of a run of many that is held to the contracts of all samples: the others are alike."""

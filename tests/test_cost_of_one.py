@@ -17,7 +17,7 @@ import pytest
 from tests.depth import sampled
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("tb_plugin", "docs", "tests", "pyproject.toml", "setup.cfg")
+COPIED = ("tb_plugin", "torch_trace_megengine", "docs", "tests", "pyproject.toml", "setup.cfg")
 IGNORED = shutil.ignore_patterns("static", "node_modules", ".pytest_cache")
 BLOCK = re.compile(r"```python\n# (\S+?)(?:, in (\w+))?\n(.*?)```", re.DOTALL)
 

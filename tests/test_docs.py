@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.settings import SETTINGS
-from tb_plugin.views import ANALYSES
 from tests.metrics import ALL
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ def test_every_variable_of_a_cloud_is_documented() -> None:
 
 
 def test_every_view_is_documented() -> None:
-    assert [view.id for view in ANALYSES if not (view.http.payloads or view.http.tables)] == []
+    assert [view.id for view in registry.analyses() if not (view.http.payloads or view.http.tables)] == []
 
 
 def test_every_metric_is_listed_once() -> None:

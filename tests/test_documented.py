@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from docs.generate.facts import patterns
-from tb_plugin import cli
+from tb_plugin import cli, registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
 from tb_plugin.rules import all_rules
-from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.golden.rewrite import TOLD
 from tests.golden.rewrite import golden as golden_of
@@ -47,7 +46,7 @@ PLACES = {
     "<allocator>": "[A-Z+]+",
     "<component>": "[A-Z]+",
 }
-SEVERAL = [analysis for analysis in ANALYSES if analysis.scope != "profile"]
+SEVERAL = [analysis for analysis in registry.analyses() if analysis.scope != "profile"]
 
 
 def docs(name: str) -> str:
@@ -88,7 +87,7 @@ def golden(analysis: str) -> tuple[Mapping[str, Any], ...]:
 def test_facts_are_those_that_are_declared() -> None:
     sent = {
         fact
-        for analysis in ANALYSES
+        for analysis in registry.analyses()
         if analysis.scope != "pair"
         for part in golden(analysis.id)
         for fact in part["facts"]
@@ -129,7 +128,7 @@ def test_the_report_has_the_facts_of_all_views(
 
 def documented_views() -> dict[str, tuple[str, str]]:
     """View -> what its parameters and payloads are, and its tables, as docs/reference/http.md has them."""
-    return {view.id: (f"{view.http.parameters} {view.http.payloads}", view.http.tables) for view in ANALYSES}
+    return {view.id: (f"{view.http.parameters} {view.http.payloads}", view.http.tables) for view in registry.analyses()}
 
 
 def names_of(text: str) -> set[str]:
@@ -154,7 +153,7 @@ def tables_of_several(analysis: Analysis[Any]) -> set[str]:
     return set(caught.value.do.removeprefix("It has: ").rstrip(".").split(", "))
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.id)
+@pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda analysis: analysis.id)
 def test_tables_are_those_of_the_docs(analysis: Analysis[Any]) -> None:
     documented = names_of(documented_views()[analysis.id][1])
     if analysis in SEVERAL:
@@ -165,7 +164,7 @@ def test_tables_are_those_of_the_docs(analysis: Analysis[Any]) -> None:
         assert {name for part in golden(analysis.id) for name in part["tables"]} == documented
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.id)
+@pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda analysis: analysis.id)
 def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
     text, tables = documented_views()[analysis.id]
     documented = set(CODE.findall(text)) | names_of(tables)

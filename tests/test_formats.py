@@ -6,13 +6,12 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tb_plugin.formats import READERS
-from tb_plugin.views import ANALYSES
+from tb_plugin import registry
 from tests.samples import OURS, made
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formats.md"
 YES, NO = "yes", ""
-PAGES = [analysis for analysis in ANALYSES if analysis.traits.place != "detail"]
+PAGES = [analysis for analysis in registry.analyses() if analysis.traits.place != "detail"]
 
 
 def offered() -> dict[str, dict[str, str]]:
@@ -28,7 +27,9 @@ def offered() -> dict[str, dict[str, str]]:
 
     # Two models may have a page of one name. Pages about several profiles are there where one profile does not rule it out.
     titles = dict.fromkeys(page.title for page in PAGES)
-    return {title: {reader.id: YES if has(title, reader.id) else NO for reader in READERS} for title in titles}
+    return {
+        title: {reader.id: YES if has(title, reader.id) else NO for reader in registry.readers()} for title in titles
+    }
 
 
 def written() -> dict[str, dict[str, str]]:
@@ -47,7 +48,7 @@ def test_the_table_of_pages_is_what_samples_are_offered() -> None:
 
 def table() -> str:
     """The table as it should stand there: ``python -m tests.test_formats`` prints it."""
-    readers = [reader.id for reader in READERS]
+    readers = [reader.id for reader in registry.readers()]
     lines = [["page", *(f"`{reader}`" for reader in readers)], ["---"] * (len(readers) + 1)]
     lines += [[title, *cells.values()] for title, cells in offered().items()]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -47,7 +47,12 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_archive_holds_the_page_and_all_modules(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {PurePosixPath(*PurePosixPath(name).parts[1:]).as_posix() for name in archive.getnames()}
-    package = [*STATIC.rglob("*"), *(p for p in (ROOT / "tb_plugin").rglob("*.py")), ROOT / "tb_plugin" / "py.typed"]
+    package = [
+        *STATIC.rglob("*"),
+        *(ROOT / "tb_plugin").rglob("*.py"),
+        *(ROOT / "torch_trace_megengine").rglob("*.py"),
+        ROOT / "tb_plugin" / "py.typed",
+    ]
     wanted = {path.relative_to(ROOT).as_posix() for path in package if path.is_file()}
     assert "tb_plugin/static/index.js" in wanted and not wanted - names
     assert {"pyproject.toml", "setup.py", "LICENSE", "README.md", "frontend/package-lock.json"} <= names

@@ -31,6 +31,7 @@ LITERAL_BANNED = re.compile(
     re.IGNORECASE,
 )
 PACKAGE = Path(__file__).resolve().parents[1] / "tb_plugin"
+BUNDLED = PACKAGE.parent / "torch_trace_megengine"
 MAX_DOCSTRING_WORDS = 12
 BANNED_NAMES = frozenset(
     re.findall(
@@ -52,8 +53,10 @@ ALLOWED_NAMES = {
 def modules() -> dict[str, ast.Module]:
     """The modules of the package by path."""
     return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in PACKAGE.rglob("*.py")
+        path.relative_to(PACKAGE if PACKAGE in path.parents else BUNDLED.parent).as_posix(): ast.parse(
+            path.read_text("utf-8")
+        )
+        for path in [*PACKAGE.rglob("*.py"), *BUNDLED.rglob("*.py")]
     }
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1] / "tb_plugin"
-OURS = sorted(ROOT.rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[1]
+OURS = sorted(path for name in ("tb_plugin", "torch_trace_megengine") for path in (ROOT / name).rglob("*.py"))
 VERB = re.compile(r"[A-Z][a-z]+s\b")
 """Third person: Returns, Prints, Lays, Raises."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tb_plugin import registry
 from tb_plugin.analysis.view_entry import ViewEntry
-from tb_plugin.model_kinds import MODELS
-from tb_plugin.views import ANALYSES
 from tb_plugin.web.route_texts import ROUTES
 
 HEAD = """# HTTP reference
@@ -25,13 +24,13 @@ SCOPES = {
     "workers": "all workers of a run and span",
     "pair": "a baseline and an experiment",
 }
-NOUNS = {model.type_name: model.noun for model in MODELS}
+NOUNS = {model.type_name: model.noun for model in registry.models()}
 
 
 def page() -> str:
     """Returns the page."""
     routes = "\n".join(f"| {_code(each.path)} | {each.parameters} | {each.answer} |" for each in ROUTES)
-    return "\n\n".join([f"{HEAD}\n{routes}", VIEWS, *map(_section, ANALYSES)])
+    return "\n\n".join([f"{HEAD}\n{routes}", VIEWS, *map(_section, registry.analyses())])
 
 
 def _code(path: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from tb_plugin import analysis, rules, views
 from tb_plugin.analysis.metrics import SHARED, Metrics
+from tb_plugin.extensions import BUNDLED
 from tb_plugin.payloads import Metric
 
 _HEAD = """# Metrics
@@ -21,7 +22,7 @@ def _by_module() -> dict[str, Mapping[str, Metric]]:
     own: dict[str, Mapping[str, Metric]] = {"shared": SHARED}
     known = {id(metric) for metric in SHARED.values()}
     seen: set[int] = set()
-    packages = (analysis, rules, views)
+    packages = (analysis, rules, views, *map(importlib.import_module, BUNDLED))
     for name in (each.name for p in packages for each in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")):
         metrics = vars(importlib.import_module(name)).get("METRICS")
         if isinstance(metrics, Metrics) and id(metrics) not in seen:
@@ -39,7 +40,8 @@ def _sections() -> Iterator[tuple[str, list[Metric]]]:
     found: dict[str, list[Metric]] = {}
     for module, metrics in BY_MODULE.items():
         parts = module.split(".")
-        section = "rules" if "rules" in parts else parts[min(2, len(parts) - 1)]
+        depth = 1 if parts[0] in BUNDLED else 2
+        section = "rules" if "rules" in parts else parts[min(depth, len(parts) - 1)]
         found.setdefault(section, []).extend(metrics.values())
     yield "Several views", found.pop("shared")
     for section in sorted(found):

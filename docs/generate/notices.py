@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tb_plugin
 from docs.generate.rules import checks
+from tb_plugin.extensions import BUNDLED
 from tb_plugin.rules import rule_ids
 from tb_plugin.views import memory
 from tb_plugin.views.allocations import findings as snapshots
@@ -21,10 +22,14 @@ Ids (`rule`) of `findings` and `data_notices` in reports, by folder of the code.
 def ids() -> dict[str, set[str]]:
     """Returns the ids of notices by folder. Only ids that are literals in the code are found."""
     package = Path(tb_plugin.__file__).parent
+    folders = [
+        *(package / name for name in ("analysis", "rules", "views")),
+        *(package.parent / name for name in BUNDLED),
+    ]
     found: dict[str, set[str]] = {}
     rules = {*rule_ids(), *(check.id for views in (memory, snapshots) for check in checks(views))}
-    for path in sorted(path for name in ("analysis", "rules", "views") for path in (package / name).rglob("*.py")):
-        parts = path.relative_to(package).with_suffix("").parts
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts[0 if BUNDLED[0] in path.parts else 1 :]
         section = "rules" if parts[0] == "rules" else parts[1]
         found.setdefault(section, set()).update(set(_ID.findall(path.read_text(encoding="utf-8"))) - rules)
     return {section: names for section, names in sorted(found.items()) if names}

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from tb_plugin.devices.peaks import PEAKS
 from tb_plugin.model.trace.recorder import NO_ADVICE, Recorder
-from tb_plugin.profilers import RECORDERS
+from tb_plugin.profilers import profilers
 from tb_plugin.profilers.torch_npu import RENAMED
 from tb_plugin.rules import all_rules
 from tb_plugin.rules._base import Rule
@@ -85,7 +85,7 @@ def _section(rule: Rule) -> str:
 def _advice(rule: Rule | Check) -> Iterator[str]:
     """Yields a line for each distinct text of advice. Profilers with the same advice share a line."""
     names: dict[tuple[str, str], dict[str, str]] = {}
-    for recorder in RECORDERS:
+    for recorder in profilers():
         for case in rule.cases:
             for suffix in ("", ".inference"):
                 text = _text(recorder, rule.advice_key(case) + suffix)
@@ -95,7 +95,7 @@ def _advice(rule: Rule | Check) -> Iterator[str]:
                     alike.setdefault(recorder.name, text)
     silent = dict.fromkeys(
         recorder.name
-        for recorder in RECORDERS
+        for recorder in profilers()
         if not any(_text(recorder, rule.advice_key(case)) for case in rule.cases)
     )
     for (label, _), alike in names.items():

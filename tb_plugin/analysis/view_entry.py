@@ -15,7 +15,6 @@ from tb_plugin.payloads import Table, View
 TRACE = "tb_plugin.model.trace.table:TraceTable"
 SNAPSHOT = "tb_plugin.model.snapshot.table:Snapshot"
 CATEGORY_MEMORY = "tb_plugin.model.category_memory:CategoryMemory"
-MEMORY_FLOW = "tb_plugin.model.memory_flow:MemoryFlow"
 FLIGHT = "tb_plugin.model.flight_recorder:Flight"
 STACK_PROFILE = "tb_plugin.model.stack_profile:StackProfile"
 EXECUTION_TRACE = "tb_plugin.model.execution_trace:ExecutionTrace"

@@ -1,4 +1,4 @@
-"""Classes that are imported by name at first use."""
+"""Classes and objects that are imported by name at first use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ def name_of(kind: type[Any]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def load_class(name: str) -> type[Any]:
-    """Imports and returns the class ``module:class``."""
+def load_object(name: str) -> Any:
+    """Imports and returns the object ``module:name``."""
     module, _, attribute = name.partition(":")
-    found: type[Any] = getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute)
+
+
+def load_class(name: str) -> type[Any]:
+    found: type[Any] = load_object(name)
     return found
 
 

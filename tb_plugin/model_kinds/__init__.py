@@ -9,7 +9,7 @@ from tb_plugin.model_kinds.model_entry import ModelEntry
 
 MODELS = (
     ModelEntry(
-        "trace:MODEL",
+        "tb_plugin.model_kinds.trace:MODEL",
         "trace",
         "a trace",
         "overview",
@@ -18,7 +18,7 @@ MODELS = (
         features=("steps", "events"),
     ),
     ModelEntry(
-        "rows:SNAPSHOT",
+        "tb_plugin.model_kinds.rows:SNAPSHOT",
         "snapshot",
         "a memory snapshot",
         "allocations",
@@ -26,7 +26,7 @@ MODELS = (
         made="tb_plugin.model.snapshot.table:Snapshot",
     ),
     ModelEntry(
-        "rows:CATEGORY_MEMORY",
+        "tb_plugin.model_kinds.rows:CATEGORY_MEMORY",
         "category_memory",
         "memory by category",
         "categories",
@@ -34,15 +34,7 @@ MODELS = (
         made="tb_plugin.model.category_memory:CategoryMemory",
     ),
     ModelEntry(
-        "rows:MEMORY_FLOW",
-        "memory_flow",
-        "a memory flow",
-        "memory_flow",
-        raw="tb_plugin.model.memory_flow:RawMemoryFlow",
-        made="tb_plugin.model.memory_flow:MemoryFlow",
-    ),
-    ModelEntry(
-        "rows:FLIGHT",
+        "tb_plugin.model_kinds.rows:FLIGHT",
         "flight",
         "a flight recorder dump",
         "collectives",
@@ -50,7 +42,7 @@ MODELS = (
         made="tb_plugin.model.flight_recorder:Flight",
     ),
     ModelEntry(
-        "rows:STACK_PROFILE",
+        "tb_plugin.model_kinds.rows:STACK_PROFILE",
         "stack_profile",
         "a stack file",
         "stack_profile",
@@ -58,7 +50,7 @@ MODELS = (
         made="tb_plugin.model.stack_profile:StackProfile",
     ),
     ModelEntry(
-        "rows:EXECUTION_TRACE",
+        "tb_plugin.model_kinds.rows:EXECUTION_TRACE",
         "execution_trace",
         "an execution trace",
         "execution_nodes",
@@ -66,7 +58,7 @@ MODELS = (
         made="tb_plugin.model.execution_trace:ExecutionTrace",
     ),
     ModelEntry(
-        "rows:CLUSTER",
+        "tb_plugin.model_kinds.rows:CLUSTER",
         "cluster",
         "an analysis of a job",
         "cluster",

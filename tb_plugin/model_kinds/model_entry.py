@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
-from tb_plugin.lib.lazy import load_class, name_of
+from tb_plugin.lib.lazy import load_class, load_object, name_of
 from tb_plugin.model_kinds.base import Feature, Model, Outline
 
 
 class ModelEntry:
     """A row of ``MODELS``. ``raw`` and ``made`` are the names of classes (see ``lib/lazy.py``).
 
-    The entry implements ``Model``. At first use it imports the implementation from ``place``, a module and name in
-    this package.
+    The entry implements ``Model``. At first use it imports the implementation from ``place`` (``module:name``).
     """
 
     def __init__(
@@ -45,8 +43,7 @@ class ModelEntry:
 
     @cached_property
     def model(self) -> Model[Any, Any]:
-        module, _, name = self._place.partition(":")
-        made: Model[Any, Any] = getattr(import_module(f"tb_plugin.model_kinds.{module}"), name)
+        made: Model[Any, Any] = load_object(self._place)
         return made
 
     @property

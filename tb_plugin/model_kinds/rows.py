@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from tb_plugin.model import category_memory, flight_recorder, memory_flow
+from tb_plugin.model import category_memory, flight_recorder
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.snapshot.assemble import assemble as assemble_snapshot
@@ -41,15 +41,6 @@ CATEGORY_MEMORY = FileModel(
     raw=category_memory.RawCategoryMemory,
     type=category_memory.CategoryMemory,
     assembled=category_memory.assembled,
-)
-MEMORY_FLOW = FileModel(
-    id="memory_flow",
-    noun="a memory flow",
-    version=2,
-    default_view="memory_flow",
-    raw=memory_flow.RawMemoryFlow,
-    type=memory_flow.MemoryFlow,
-    assembled=memory_flow.assembled,
 )
 FLIGHT = FileModel(
     id="flight",

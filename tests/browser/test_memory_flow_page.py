@@ -9,7 +9,7 @@ from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import SAMPLES, Tab
 from tests.browser.journey import walk
-from tests.memory_flow import T, svg
+from tests.megengine.memory_flow import T, svg
 
 PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
 PICTURE = "[data-testid=memory-flow] canvas"

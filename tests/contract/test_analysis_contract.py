@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Frame, Params, Part, page
 from tb_plugin.analysis.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFoundError
@@ -26,12 +27,10 @@ from tb_plugin.model.category_memory import CategoryMemory
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.flight_recorder import Flight
-from tb_plugin.model.memory_flow import MemoryFlow
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
-from tb_plugin.views import ANALYSES
 from tests.builders import kernel, trace
 from tests.category_memory import category_memory
 from tests.depth import sampled
@@ -39,11 +38,12 @@ from tests.execution_traces import document, execution_trace, node
 from tests.flight import call, flight
 from tests.formats.ascend.clusters import cluster
 from tests.golden.rewrite import golden
-from tests.memory_flow import T, flow, no_flow
+from tests.megengine.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, OURS, Sample, made
 from tests.snapshots import event, snapshot
 from tests.stack_profiles import stack_profile
+from torch_trace_megengine.memory_flow.model import MemoryFlow
 
 EVERYTHING = Params(limit=None)
 
@@ -234,7 +234,7 @@ SMALL = {
 """Profiles of each model of ours."""
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
+@pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda a: a.id)
 def test_searching_an_empty_table(analysis: Analysis) -> None:
     part = analysis.part(EMPTY[analysis.model](), Params())
     for frame in part.frames.values():
@@ -243,7 +243,7 @@ def test_searching_an_empty_table(analysis: Analysis) -> None:
             assert page(frame, Params(sort=column.metric.key)).rows == []
 
 
-@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.id)
+@pytest.mark.parametrize("analysis", registry.analyses(), ids=lambda a: a.id)
 def test_an_analysis_names_itself(analysis: Analysis) -> None:
     assert re.fullmatch("[a-z_]+", analysis.id) and analysis.title
     assert hash(analysis.part_key(Params())) == hash(analysis.part_key(Params()))

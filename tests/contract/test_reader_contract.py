@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Reader, ReadOptions, ReadState, no_progress
 from tests import toy
 from tests.builders import Bytes
 from tests.depth import sampled
 from tests.samples import ALL, EVERY, SAMPLES, Sample, made, scanned
 
-EVERY_READER = (*READERS, *toy.READERS)
+EVERY_READER = (*registry.readers(), *toy.READERS)
 NO_PROFILES = (
     "README.md",
     "synthetic.py",
@@ -67,7 +67,7 @@ def test_every_file_of_the_samples_belongs_to_one() -> None:
     files = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*") if path.is_file()}
     left = {name for name in files - set(taken) if not name.startswith(NO_PROFILES) and "__pycache__" not in name}
     assert left == set(), "no reader takes them"
-    told = {path for path, _ in scanned(SAMPLES, READERS).skipped}
+    told = {path for path, _ in scanned(SAMPLES, registry.readers()).skipped}
     assert not {name for name in taken if any(path.endswith(name) for path in told)}, "taken, and told as skipped"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
 from tb_plugin.formats.format_entry import as_windowed_reader
@@ -62,6 +62,6 @@ def test_who_knows_it(content: bytes) -> None:
     assert raw.base_time_ns is not None
     # Wall time of the first call: 22 November 2026, in ns.
     assert (raw.base_time_ns + raw.origin_ns) // 10**9 // 86_400 == 20_779
-    order = [reader.id for reader in READERS]
+    order = [reader.id for reader in registry.readers()]
     assert order.index("kineto") < order.index("megengine") < order.index("chrome")
     assert as_windowed_reader(ChromeJsonReader()) is None

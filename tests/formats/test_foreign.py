@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.service.discovery.scan import Root, Scanner
 from tb_plugin.service.workers.model_cache import OpenModels
@@ -86,7 +86,7 @@ def test_what_it_is(path: str, head: bytes, word: str) -> None:
 
 
 def reasons(logs: Path) -> dict[str, str]:
-    discovery = Scanner([Root(Folder(str(logs)))], READERS).scan()
+    discovery = Scanner([Root(Folder(str(logs)))], registry.readers()).scan()
     assert discovery.profiles == []
     return {Path(url).name: why for url, why in discovery.skipped}
 
@@ -126,7 +126,7 @@ def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: P
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"<html>x</html>" if name.endswith("html") else b"x")
-    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    scanner = Scanner([Root(Folder(str(tmp_path)))], registry.readers())
     told = {url.removeprefix(f"{tmp_path}").strip("/"): why for url, why in scanner.scan().skipped}
     assert {place: why.split()[2] for place, why in told.items()} == {
         "a/train.nsys-rep": "a", "checkpoints": "contains", "torch_compile_debug": "debug", "b/page.html": "a",
@@ -171,7 +171,7 @@ def test_many_others_are_counted_without_a_look(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Folder, "head", lambda *args: pytest.fail("nothing is to be read"))
     for i in range(500):
         (tmp_path / f"{i:03}.csv").write_bytes(b"x")
-    ((place, why),) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().skipped
+    ((place, why),) = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan().skipped
     assert place == str(tmp_path) and why.endswith("(500 such files or folders, for example 000.csv.)")
 
 
@@ -181,7 +181,7 @@ def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch:
     heads: list[str] = []
     real = Folder.head
     monkeypatch.setattr(Folder, "head", lambda self, *args: heads.append(str(args)) or real(self, *args))
-    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    scanner = Scanner([Root(Folder(str(tmp_path)))], registry.readers())
     for number in range(3):
         (tmp_path / f"new{number}").write_bytes(b"x")  # another listing, the same files
         (told,) = scanner.scan().skipped
@@ -194,7 +194,7 @@ def test_the_head_of_a_file_is_fetched_once_for_all_readers(tmp_path: Path, monk
     heads: list[str] = []
     real = Folder.head
     monkeypatch.setattr(Folder, "head", lambda self, *args: heads.append(str(args)) or real(self, *args))
-    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles
+    (found,) = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan().profiles
     assert (found.reader.id, len(heads)) == ("chrome", 1)
 
 
@@ -213,13 +213,16 @@ def test_a_certain_name_makes_no_trace_of_something_else(tmp_path: Path) -> None
     }  # fmt: skip
     (tmp_path / "a.pt.trace.json").write_bytes(b'{"traceEvents": [')  # fetched, or written further
     (tmp_path / "e.pt.trace.json.gz").write_bytes(b"\x1f\x8bno archive")
-    assert {one.worker for one in Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles} == {"a", "e"}
+    assert {one.worker for one in Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan().profiles} == {
+        "a",
+        "e",
+    }
 
 
 def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Path) -> None:
     page = tmp_path / "a.pt.trace.json.gz"
     page.write_bytes(gzip.compress(b"<html>" + random.Random(1).randbytes(9000)))
-    (found,) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles
+    (found,) = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan().profiles
     with pytest.raises(UnreadableTrace, match="web page"):
         Parse(found.reader.id, (("a.pt.trace.json.gz", str(page)),), str(tmp_path / "x"), str(tmp_path / "y")).answer(
             OpenModels(), lambda progress: None
@@ -229,7 +232,7 @@ def test_a_page_under_the_name_of_a_trace_is_told_when_it_is_opened(tmp_path: Pa
 @needs_data
 def test_real_profiles_of_ascend_are_never_opened_as_pytorchs(tmp_path: Path) -> None:
     shutil.copytree(DATA / "ascend" / "logdir" / "alexnet_text_level1", tmp_path / "npu")
-    scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
+    scan = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan()
     assert {(one.reader.id, one.worker) for one in scan.profiles} == {("ascend", "rank0"), ("ascend", "rank1")}
     assert not scan.skipped
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.views.overview.data_quality import data_notices
@@ -167,7 +167,7 @@ SNIFFS = [
 
 @pytest.mark.parametrize(("head", "expected"), SNIFFS)
 def test_the_first_reader_that_knows_the_first_bytes(head, expected):
-    assert next((reader.id for reader in READERS if reader.sniff(head)), None) == expected
+    assert next((reader.id for reader in registry.readers() if reader.sniff(head)), None) == expected
 
 
 @needs_data

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin import registry
 from tb_plugin.errors import BadRequest, UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats._chrome.survey import Bounds
 from tb_plugin.formats.base import GZIP_MAGIC, ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
@@ -27,7 +27,7 @@ from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE
 from tests.depth import examples, needs_time, sampled
 from tests.samples import OURS
 
-(PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
+(PERFETTO,) = [reader for reader in registry.readers() if reader.id == "perfetto"]
 KINETO = [sample.name for sample in OURS if sample.reader.id == "kineto"]
 EVERYTHING = 10**15
 STEPPED = next(name for name in SAMPLE_FILES if name.startswith("synthetic_gpu"))

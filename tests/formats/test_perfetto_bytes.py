@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import FileSize, ListedFile, ReadOptions, no_progress
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto import packets, translate
@@ -28,7 +28,7 @@ from .sources import Bytes, issues, names, plain
 from .test_perfetto_tools import BEGIN, END, MAIN, THREAD, called, event, read, rows
 from .test_perfetto_torch import read as read_torch
 
-(PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
+(PERFETTO,) = [reader for reader in registry.readers() if reader.id == "perfetto"]
 RECORDED = gzip.decompress((SAMPLES / "cuspy_cpu/worker0.pftrace.gz").read_bytes())
 GOOD = event(1, BEGIN, THREAD, called("good")) + event(2, END, THREAD)
 LATER = event(11, BEGIN, THREAD, called("later")) + event(12, END, THREAD)
@@ -264,7 +264,7 @@ def test_what_lies_behind_the_name_decides_who_reads_it(tmp_path) -> None:
     }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    scan = Scanner([Root(Folder(str(tmp_path)))], READERS).scan()
+    scan = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan()
     assert {found.worker: found.reader.id for found in scan.profiles} == {
         "packets": "perfetto",
         "torch": "kineto",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
@@ -17,7 +17,7 @@ from tests.pftraces import CLEARED, NEEDS_STATE, annotation, message, number, pa
 
 from .sources import Bytes, issues
 
-(PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
+(PERFETTO,) = [reader for reader in registry.readers() if reader.id == "perfetto"]
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 THREAD, OTHER, PROCESS, VALUES = 11, 12, 13, 14
 MONOTONIC, BOOT, REAL = 3, 6, 1

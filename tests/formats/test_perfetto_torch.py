@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.formats.perfetto.columns import TorchColumns
@@ -29,7 +29,7 @@ from tests.samples import SAMPLES
 
 from .sources import DATA, Bytes, names, plain
 
-(PERFETTO,) = [reader for reader in READERS if reader.id == "perfetto"]
+(PERFETTO,) = [reader for reader in registry.readers() if reader.id == "perfetto"]
 TWIN = Path(__file__).parent / "twins/cuspy_cpu.pt.trace.json.gz"
 RECORDED = (SAMPLES / "cuspy_cpu/worker0.pftrace.gz", TWIN)
 GPU = "cuspy_synthetic"

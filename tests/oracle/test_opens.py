@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.model_kinds import MODELS
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.storage.files import FileSource
-from tb_plugin.views import ANALYSES
 from tests.conftest import SHARED
 from tests.depth import needs_time, sampled
 from tests.samples import scanned
 
 DATA = SHARED / "data"
-FOUND = scanned(DATA, READERS).profiles if DATA.is_dir() else ()
+FOUND = scanned(DATA, registry.readers()).profiles if DATA.is_dir() else ()
 EVERY = [found for found in FOUND if "EVIL" not in found.names[0]]
 """All but the pickle that must be refused."""
 SOME = [found for found in EVERY if found.names[0].startswith(("hta/", "tracelens/", "memsnap_real/"))]
@@ -29,8 +27,8 @@ SOME = [found for found in EVERY if found.names[0].startswith(("hta/", "tracelen
 )
 def test_a_recording_opens_in_every_view(found: ProfileFiles) -> None:
     source = FileSource({name: str(DATA / name) for name in found.names})
-    (model,) = [model for model in MODELS if model.raw is found.reader.raw]
+    (model,) = [model for model in registry.models() if model.raw is found.reader.raw]
     table = model.assemble(found.reader.read(source, ReadOptions(), no_progress))
-    for analysis in ANALYSES:
+    for analysis in registry.analyses():
         if analysis.model is model.type:
             analysis.part(table, Params())

@@ -12,7 +12,7 @@ import pytest
 from docs.generate.rules import checks
 from tb_plugin import rules
 from tb_plugin.payloads import Notice
-from tb_plugin.profilers import PARTIAL, RECORDERS
+from tb_plugin.profilers import RECORDERS, profilers
 from tb_plugin.rules import all_rules, rule_ids
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule
 from tb_plugin.views import memory
@@ -45,8 +45,8 @@ def test_no_rule_spells_its_id(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("key", ADVICE)
-def test_every_profiler_has_advice_or_says_that_it_has_none(key: str) -> None:
-    missing = [recorder.id for recorder in RECORDERS if key not in recorder.advice and recorder.id not in PARTIAL]
+def test_every_built_in_profiler_has_advice_or_says_that_it_has_none(key: str) -> None:
+    missing = [recorder.id for recorder in RECORDERS if key not in recorder.advice]
     assert missing == [], f"add {key!r} to the advice in tb_plugin/profilers, or NO_ADVICE"
 
 
@@ -55,7 +55,7 @@ def test_every_advice_is_asked_for() -> None:
     sources = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "profilers"]
     constants = {node.value for path in sources for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                  if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
-    keys = {key.removesuffix(".inference") for recorder in RECORDERS for key in recorder.advice}
+    keys = {key.removesuffix(".inference") for recorder in profilers() for key in recorder.advice}
     keys -= {*ADVICE, *(rule.advice or rule.id for rule in RULES), *(check.id for check in CHECKS)}
     unknown = {key for key in keys if not key.startswith("view.") and key not in constants}
     # Cases are put together: the name of the notice, a dot, the case.

@@ -19,7 +19,7 @@ from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.rules._slow_steps import step_lengths
 from tests.builders import part
 from tests.formats.sources import DATA, needs_data
-from tests.formats.test_megengine import called, event, operator, raw, span, table
+from tests.megengine.test_timeline import called, event, operator, raw, span, table
 
 MS = 1_000_000
 

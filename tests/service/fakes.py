@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.service.catalog import ProfileCatalog
@@ -50,7 +50,7 @@ def write_trace(path: Path, *names: str) -> Path:
 
 
 def catalog_of(*urls: str | Path) -> ProfileCatalog:
-    return ProfileCatalog(Scanner([Root(Folder(str(url))) for url in urls], READERS), every_seconds=0.1)
+    return ProfileCatalog(Scanner([Root(Folder(str(url))) for url in urls], registry.readers()), every_seconds=0.1)
 
 
 def need_of(*paths: str | Path) -> int:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.base import Candidate
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.scan import NOT_A_TRACE, Root, Scanner
@@ -32,7 +32,9 @@ def scanned(logs, *readers):
     return Scanner([Root(Folder(str(logs)))], readers).scan()
 
 
-@pytest.mark.parametrize("readers", [(FolderReader(), *READERS), (*READERS, FolderReader())], ids=["first", "last"])
+@pytest.mark.parametrize(
+    "readers", [(FolderReader(), *registry.readers()), (*registry.readers(), FolderReader())], ids=["first", "last"]
+)
 @pytest.mark.parametrize("is_certain", [True, False])
 def test_a_folder_is_one_profile(logs, readers, is_certain):
     readers = [FolderReader(is_certain=is_certain) if reader.id == "folder" else reader for reader in readers]
@@ -48,7 +50,7 @@ def test_a_folder_is_one_profile(logs, readers, is_certain):
 def test_a_folder_that_turns_out_to_be_another_thing_claims_nothing(logs):
     path = logs / "job" / "w0_profile" / NAMES[0]
     path.write_text('{"version": 7, "traceEvents": []}')
-    scan = scanned(logs, FolderReader(is_certain=False), *READERS)
+    scan = scanned(logs, FolderReader(is_certain=False), *registry.readers())
     assert len(scan.profiles) == 2 and "folder" not in {found.reader.id for found in scan.profiles}
     told = {path.removeprefix(str(logs / "job")): why for path, why in scan.skipped}
     assert "table" in told.pop("/w0_profile/OUT")
@@ -57,7 +59,7 @@ def test_a_folder_that_turns_out_to_be_another_thing_claims_nothing(logs):
 
 def test_beside_it_stands_what_is_not_claimed(logs):
     write_trace(logs / "job" / "w.1.pt.trace.json")
-    assert [found.worker for found in scanned(logs, FolderReader(), *READERS).profiles] == ["w", "w0"]
+    assert [found.worker for found in scanned(logs, FolderReader(), *registry.readers()).profiles] == ["w", "w0"]
 
 
 def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):

@@ -10,7 +10,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.service.discovery import scan
@@ -22,7 +22,7 @@ from tests.service.fakes import trace_text, write_trace
 
 
 def scanner(*roots):
-    return Scanner([root if isinstance(root, Root) else Root(Folder(str(root))) for root in roots], READERS)
+    return Scanner([root if isinstance(root, Root) else Root(Folder(str(root))) for root in roots], registry.readers())
 
 
 def places(found):

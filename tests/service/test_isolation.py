@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tb_plugin import api, cli
+from tb_plugin import api, cli, registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.errors import BadRequest, PartFailed
@@ -23,14 +23,15 @@ from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers, Pool
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
-from tb_plugin.views import ANALYSES
 from tb_plugin.views.overview import data_quality
 from tests.builders import kernel, trace
 from tests.depth import sampled
 from tests.service.fakes import Broken
 
 ROOT = Path(__file__).parents[2]
-VIEWS = [analysis for analysis in ANALYSES if analysis.scope == "profile" and analysis.traits.place != "detail"]
+VIEWS = [
+    analysis for analysis in registry.analyses() if analysis.scope == "profile" and analysis.traits.place != "detail"
+]
 
 
 @pytest.fixture(autouse=True)
@@ -293,7 +294,7 @@ def test_a_view_about_all_workers_that_fails_leaves_the_profiles(method, monkeyp
     from tb_plugin.cli import session
 
     monkeypatch.setattr(session, "workers_for", lambda profiles: InlineWorkers())
-    (view,) = [each for each in ANALYSES if each.id == "distributed"]
+    (view,) = [each for each in registry.analyses() if each.id == "distributed"]
     plant(monkeypatch, view, method)
     folder = ROOT / "samples" / "ddp_gloo"
     assert cli.main(["report", str(folder), "--format", "json"]) == 0
@@ -398,8 +399,8 @@ def test_views_that_cannot_tell_whether_they_lend_their_numbers_lend_them(tmp_pa
     folder = str(ROOT / "samples" / "ddp_gloo")
     assert cli.main(["report", folder, "--format", "json"]) == 0
     good = json.loads(capsys.readouterr().out)
-    lenders = {view_id for analysis in ANALYSES for view_id in analysis.borrows}
-    for analysis in ANALYSES:
+    lenders = {view_id for analysis in registry.analyses() for view_id in analysis.borrows}
+    for analysis in registry.analyses():
         if analysis.id in lenders:
             plant(monkeypatch, analysis, "missing")
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "other"))

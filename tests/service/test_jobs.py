@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.cli import main
-from tb_plugin.formats import READERS
 from tb_plugin.formats.kineto.identity import identify
 from tb_plugin.service.discovery import scan
 from tb_plugin.service.discovery.scan import Scanner
@@ -46,14 +46,16 @@ def put(path, rank, world=2, at_s=0.0, step=None, pid=None, host="a", desc="defa
 
 
 def places(*roots):
-    found = Scanner([Root(Folder(str(root))) for root in roots], READERS).scan().profiles
+    found = Scanner([Root(Folder(str(root))) for root in roots], registry.readers()).scan().profiles
     return sorted((one.run, one.worker, one.span) for one in found)
 
 
 def test_a_folder_for_each_rank(tmp_path):
     for rank in range(3):
         put(tmp_path / "logs" / f"rank{rank}" / "w.END.pt.trace.json", rank, 3, at_s=rank / 10)
-    (why,) = {one.grouped_by for one in Scanner([Root(Folder(str(tmp_path / "logs")))], READERS).scan().profiles}
+    (why,) = {
+        one.grouped_by for one in Scanner([Root(Folder(str(tmp_path / "logs")))], registry.readers()).scan().profiles
+    }
     assert places(tmp_path / "logs") == [("logs", f"rank{rank}", "1") for rank in range(3)]
     assert why.startswith("3 of 3 ranks of one nccl job") and "TORCH_TRACE_GROUP=folders" in why
 
@@ -195,7 +197,7 @@ def test_heads_are_read_once_and_not_where_a_run_is_whole(tmp_path, monkeypatch)
         put(tmp_path / "whole" / f"rank{rank}.END.pt.trace.json", rank, 4)
     for rank in range(2):
         put(tmp_path / f"rank{rank}" / "w.END.pt.trace.json", rank)
-    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    scanner = Scanner([Root(Folder(str(tmp_path)))], registry.readers())
     scanner.scan()
     first = len(asked)
     assert len([path for path in asked if path.startswith("whole/")]) == 2 and first == 4

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery import scan
 from tb_plugin.service.discovery.scan import Root, Scanner
@@ -122,7 +122,7 @@ def listed(runs: int, workers: int) -> ProfileCatalog:
     )
     folder = Folder("/nowhere")
     folder.list = lambda: Listing(files)  # type: ignore[method-assign]
-    return ProfileCatalog(Scanner([Root(folder)], READERS))
+    return ProfileCatalog(Scanner([Root(folder)], registry.readers()))
 
 
 @pytest.mark.parametrize("shape", [lambda n: (1, n), lambda n: (n, 1)], ids=["workers", "runs"])

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.cli import main
 from tb_plugin.errors import NotFoundError
-from tb_plugin.formats import READERS
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery import scan
 from tb_plugin.service.discovery.scan import Scanner
@@ -23,7 +23,7 @@ from tests.service.test_jobs import places, put
 
 def own(path):
     """Worker and span of each file, by the name of the file."""
-    found = Scanner([Root(Folder(str(path)))], READERS).scan().profiles
+    found = Scanner([Root(Folder(str(path)))], registry.readers()).scan().profiles
     return {one.names[0]: (one.worker, one.span) for one in found}
 
 
@@ -179,7 +179,7 @@ def test_a_worker_is_found_by_the_name_of_its_file(tmp_path):
 def test_a_file_of_another_format_stays_beside_the_trace_of_its_process(tmp_path):
     put(tmp_path / "job" / "host_7.END.pt.trace.json", 1)
     (tmp_path / "job" / "host_7.folded").write_text("main;forward 5\nmain;backward 7\n")
-    found = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().profiles
+    found = Scanner([Root(Folder(str(tmp_path)))], registry.readers()).scan().profiles
     assert {(one.reader.id, one.worker) for one in found} == {("kineto", "rank1"), ("stack_files", "rank1")}
 
 
@@ -198,7 +198,7 @@ def test_heads_of_a_run_with_the_names_of_ranks_are_not_read(tmp_path, monkeypat
         put(tmp_path / "named" / f"rank{rank}.END.pt.trace.json", rank, 20)
         put(tmp_path / "other" / f"host_{rank}.END.pt.trace.json", rank, 20, desc="other")
         write_trace(tmp_path / "none" / f"host_{rank}.1.pt.trace.json")
-    scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
+    scanner = Scanner([Root(Folder(str(tmp_path)))], registry.readers())
     assert len({one.worker for one in scanner.scan().profiles if one.run == "other"}) == 20
     assert {name: sum(path.startswith(name) for path in asked) for name in ("named", "other", "none")} == {
         "named": 2, "other": 20, "none": 2,

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UserError
-from tb_plugin.formats import READERS
 from tb_plugin.service.profile_files import ProfileFiles, Root
 from tb_plugin.service.states import Changes, Entry
 from tb_plugin.service.workers.question import Progress
@@ -19,7 +19,7 @@ FAILURE = UserError("It is damaged.", "a.json", "Write it anew.")
 
 
 def found(fingerprint="1"):
-    return ProfileFiles("run", "w", "1", None, ROOT, (StoredFile("a.json", 2, fingerprint),), READERS[0])
+    return ProfileFiles("run", "w", "1", None, ROOT, (StoredFile("a.json", 2, fingerprint),), registry.readers()[0])
 
 
 ROOT = Root(Folder("/nowhere"))

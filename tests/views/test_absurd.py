@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
-from tb_plugin.views import ANALYSES
 from tests.builders import model, part, rows
 
 HUGE = 2**62
-TRACE_MODEL = [analysis for analysis in ANALYSES if analysis.model == "trace"]
+TRACE_MODEL = [analysis for analysis in registry.analyses() if analysis.model == "trace"]
 
 
 def event(name: str, ts: int, dur: Any = 10, cat: str = "cpu_op", **more: Any) -> dict[str, Any]:

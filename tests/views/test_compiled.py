@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin import registry
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views import ANALYSES
 from tests.builders import TraceBuilder, kernel, part, rows, trace
 from tests.conftest import SAMPLES, sample
 from tests.depth import examples
@@ -91,7 +91,7 @@ def test_what_is_not_recorded_is_not_told() -> None:
 @pytest.mark.parametrize("category", ["user_annotation", "cpu_op"])
 def test_without_modules_the_compiled_code_is_there(category: str) -> None:
     table = compiled(trace(), 0, category).table()
-    modules = next(a for a in ANALYSES if a.id == "modules")
+    modules = next(a for a in registry.analyses() if a.id == "modules")
     assert modules.missing(table) is None
     found = part(table, "modules")
     assert list(found.payloads) == [] and list(found.layout) == ["compiled"] and found.facts["modules.calls"] == 0

@@ -12,7 +12,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, trace
 from tests.formats.sources import DATA, needs_data
-from tests.formats.test_megengine import called, event, operator, raw, span, table, tensor
+from tests.megengine.test_timeline import called, event, operator, raw, span, table, tensor
 
 
 def titles(table: TraceTable) -> dict[str, str]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin import registry
 from tb_plugin.analysis.device_time import compute_by_class, device_time
 from tb_plugin.analysis.kernel_classes import TITLES
-from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
@@ -189,7 +189,7 @@ def test_any_kernels_recounted(calls: list[tuple[str, str, list[tuple[str, int]]
 def test_little_of_real_traces_is_other() -> None:
     """At most a tenth of the kernel time of each; prints the share (pytest -s). Large files only in a deep run."""
     shares = {}
-    for profile in scanned(Path(SHARED / "data"), READERS).profiles:
+    for profile in scanned(Path(SHARED / "data"), registry.readers()).profiles:
         name = profile.names[0]
         small = (SHARED / "data" / name).stat().st_size < 110_000
         if (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, Metrics, define
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, sample
 from tests.metrics import ALL, BY_VIEW
 
@@ -44,7 +44,10 @@ def test_a_key_has_one_unit_in_all_tables() -> None:
     units: dict[str, set[str]] = {key: {metric.unit} for key, metric in ALL.items()}
     names = [name for name in SAMPLE_FILES if name.startswith(("synthetic_gpu", "synthetic_ddp/rank0"))]
     parts = [
-        analysis.part(sample(name), Params()) for name in names for analysis in ANALYSES if analysis.model is TraceTable
+        analysis.part(sample(name), Params())
+        for name in names
+        for analysis in registry.analyses()
+        if analysis.model is TraceTable
     ]
     for frame in (frame for part in parts for frame in part.frames.values()):
         for column in frame.columns:

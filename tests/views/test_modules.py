@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin import registry
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views import ANALYSES
 from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 from tests.depth import examples
@@ -68,12 +68,12 @@ def test_lightning(category: str) -> None:
     table = builder.table()
     found = row(table, "modules", module="torch.nn.modules.linear.Linear: model.head")
     assert (found["calls"], found["host_total_ns"], found["device_total_ns"]) == (1, 50_000, 3_000)
-    modules = next(a for a in ANALYSES if a.id == "modules")
+    modules = next(a for a in registry.analyses() if a.id == "modules")
     assert modules.missing(table) is None
 
 
 def test_a_trace_without_modules_says_how_to_get_them() -> None:
-    modules = next(a for a in ANALYSES if a.id == "modules")
+    modules = next(a for a in registry.analyses() if a.id == "modules")
     missing = modules.missing(trace().op("a", 0, 1).table())
     assert missing is not None and "with_stack" in missing.enable
 

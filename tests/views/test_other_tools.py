@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.payloads import Figures, Notices, Timeline, Tree
-from tb_plugin.views import ANALYSES
 from tests.builders import part, trace
 from tests.conftest import sample
 from tests.formats.test_chrome_rules import ev, table
@@ -23,7 +23,7 @@ OTHERS = (
     "node/node_trace.1.log",
 )
 OFFERED = {"overview", "timeline", "stacks", "phases", "diff"}
-PAGES = [analysis for analysis in ANALYSES if analysis.traits.place != "detail"]
+PAGES = [analysis for analysis in registry.analyses() if analysis.traits.place != "detail"]
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "viztracer_cpu/result.json.gz"])

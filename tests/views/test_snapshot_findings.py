@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of
 from tb_plugin.analysis.snapshot.steps import steps_of
 from tb_plugin.findings import Finding, findings
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.views import ANALYSES
 from tests.depth import sampled
 from tests.planted import MIB, Program, frames, model_of, synthetic
 from tests.snapshots import event, segment, snapshot
@@ -24,7 +24,7 @@ FEW = sampled(range(40), range(3))
 
 def found_in(model: Snapshot) -> list[Finding]:
     """What the view says, in its order."""
-    view = next(analysis for analysis in ANALYSES if analysis.id == "allocations")
+    view = next(analysis for analysis in registry.analyses() if analysis.id == "allocations")
     return findings(view.part(model, Params()).payloads.values())
 
 
@@ -251,7 +251,9 @@ def test_peaks_that_rise_while_nothing_stays(seed: int) -> None:
     assert told["peak_growth_bytes"] == pytest.approx(8 * MIB, rel=0.1) and told["rising_ratio"] == 1.0
     assert (told["peak_steps"], told["risen_bytes"]) == (8, sizes[9] - sizes[1])
     assert "program.py(88): work" in found.text and found.evidence and found.evidence.view == "growth"
-    growth = next(analysis for analysis in ANALYSES if analysis.id == "growth").part(program.snapshot, Params())
+    growth = next(analysis for analysis in registry.analyses() if analysis.id == "growth").part(
+        program.snapshot, Params()
+    )
     (answer,) = findings([growth.payloads["answer"]]) or (None,)
     assert answer is None or "peak memory rises" in answer.text
 
@@ -261,7 +263,7 @@ def test_findings_on_any_device_are_those_of_the_profile() -> None:
     model = snapshot([], device_traces=[[event("alloc", 512 * i, 512) for i in range(3)], asked])
     (found,) = found_in(model)
     assert found.text.startswith("cuda:1: Memory ran out at event 1: 2.00 KiB were requested")
-    view = next(analysis for analysis in ANALYSES if analysis.id == "allocations")
+    view = next(analysis for analysis in registry.analyses() if analysis.id == "allocations")
     for device, count in (("cuda:0", 0), ("cuda:1", 1)):
         said = findings(view.part(model, Params(extra=(("device", device),))).payloads.values())
         assert [each.text for each in said] == ["Memory" + found.text.partition("Memory")[2]] * count

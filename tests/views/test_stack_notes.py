@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import part, trace
 from tests.conftest import sample
-from tests.formats.test_megengine import called, operator, span, table
+from tests.megengine.test_timeline import called, operator, span, table
 
 WHERE = "Python Backtrace: train.py , line 61, in main\n"
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.extra_columns import (
@@ -25,7 +26,6 @@ from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.service.workers.parse import read_info
-from tb_plugin.views import ANALYSES
 from tests.builders import analysis, part, read, rows, trace
 
 
@@ -124,7 +124,7 @@ def test_other_profiles_do_not_have_the_view() -> None:
     view = analysis("stated")
     assert view.traits.hidden and view.missing(trace().op("a", 0, 1).table()) is not None
     assert view.missing(assemble(stated())) is None
-    assert len({each.id for each in ANALYSES}) == len(ANALYSES)
+    assert len({each.id for each in registry.analyses()}) == len(registry.analyses())
 
 
 def test_an_issue_names_the_file_that_it_was_met_in() -> None:

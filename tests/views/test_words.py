@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 import tb_plugin
+from tb_plugin import registry
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER
-from tb_plugin.profilers import PYTORCH, PYTORCH_PACKETS, RECORDERS
-from tb_plugin.views import ANALYSES
+from tb_plugin.profilers import PYTORCH, PYTORCH_PACKETS, profilers
 from tests.builders import kernel, part, trace
 
 WORDS = re.compile(
@@ -62,7 +62,9 @@ def test_no_word_of_a_vendor_or_recorder() -> None:
 def test_the_words_are_those_of_the_trace_s_recorder() -> None:
     table = trace().op("aten::mm", 0, 5).table()
     assert table.recorder == PYTORCH
-    shown = [analysis for analysis in ANALYSES if analysis.model is type(table) and not analysis.traits.hidden]
+    shown = [
+        analysis for analysis in registry.analyses() if analysis.model is type(table) and not analysis.traits.hidden
+    ]
     assert {analysis.id: missing.enable for analysis in shown if (missing := analysis.missing(table))} == {
         view: PYTORCH.todo(f"view.{view}")
         for view in ("kernels", "launches", "idle", "modules", "phases", "memory", "distributed")
@@ -101,4 +103,4 @@ def test_multiprocessors_have_the_vendor_s_name(properties: dict[str, str], word
 
 
 def test_recorders_have_ids_of_their_own() -> None:
-    assert len({recorder.id for recorder in RECORDERS}) == len(RECORDERS)
+    assert len({recorder.id for recorder in profilers()}) == len(profilers())

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tb_plugin.errors import UserError
-from tb_plugin.extensions import extension_names
+from tb_plugin.extensions import configured_names
 
 # Packages that a worker imports besides the standard library.
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
@@ -58,7 +58,7 @@ def import_path() -> list[str]:
 
 
 def _extensions() -> list[str]:
-    if not (names := extension_names()):
+    if not (names := configured_names()):
         return []
     from tb_plugin import registry
 

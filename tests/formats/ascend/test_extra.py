@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats import READERS
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -37,7 +37,7 @@ def profile(folder: Path, **files: Path) -> FileSource:
 
 def opened(folder: Path, **files: Path) -> TraceTable:
     source = profile(folder, **files)
-    (candidate,) = scanned(folder, READERS).profiles
+    (candidate,) = scanned(folder, registry.readers()).profiles
     assert candidate.reader.id == "ascend"
     return assemble(raw_of(source))
 

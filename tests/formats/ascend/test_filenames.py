@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_plugin.formats import READERS
+from tb_plugin import registry
 from tb_plugin.formats.ascend.filenames import by_kind, kind_of, rank_in, time_of
 from tb_plugin.formats.base import Candidate
 from tests.formats.ascend.folders import RECORDED, found, needs_recorded
@@ -159,7 +159,7 @@ def test_when_a_span_began(token: str | None, ns: int | None) -> None:
 
 @needs_recorded
 def test_recorded_profiles_are_found_by_a_scan(tmp_path: Path) -> None:
-    scan = scanned(RECORDED, READERS)
+    scan = scanned(RECORDED, registry.readers())
     ours = {(p.run, p.worker) for p in scan.profiles if p.reader.id == "ascend"}
     assert ours >= {("alexnet_text_level1", "rank0"), ("alexnet_text_level1", "rank1"), ("gpt3_2023_level1", "rank1")}
     assert ours >= {("qwen3_pp2_dp2_level2", f"rank{rank}") for rank in range(4)}

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import Candidate, ListedFile
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.views import ANALYSES
 from tests.depth import needs_time
 from tests.formats.ascend.folders import RECORDED, needs_recorded
 from tests.formats.ascend.golden import GOLDEN, answers, label, said, table
@@ -26,7 +26,7 @@ pytestmark = [needs_recorded, needs_time]
 
 VIEWS = {"Operator": "operators", "Kernel": "kernels", "Trace": "timeline"}
 """Memory and Distributed are compared by their numbers, elsewhere."""
-OURS = {analysis.id: analysis for analysis in ANALYSES}
+OURS = {analysis.id: analysis for analysis in registry.analyses()}
 QUANTUM_US = 0.25
 """Bug: the plugin's times since 1970 are floats, of which this is one step. A call's own time has four of them."""
 NOT_HERE = {"alexnet_text_level2"}

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tb_plugin import cli
+from tb_plugin import cli, registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers import TORCH_NPU
-from tb_plugin.views import ANALYSES
 from tests.depth import needs_time, sampled
 from tests.formats.ascend.folders import needs_recorded
 from tests.formats.ascend.golden import table
@@ -29,7 +28,7 @@ ALLOWED = re.compile(
     r"nccl-tests"  # the benchmark that defines bus bandwidth, for every library of collectives
     r"|kernel name matches .*"  # a rule about names of kernels, as it is written
 )
-OF_TRACES = [analysis for analysis in ANALYSES if analysis.model is TraceTable]
+OF_TRACES = [analysis for analysis in registry.analyses() if analysis.model is TraceTable]
 RUNS = ("alexnet_text_level1", "alexnet_text_level0", "alexnet_db_level1", "qwen3_pp2_dp2_level2", "gpt3_2023_level1")
 SAMPLES = [each.name for each in OURS if each.name.startswith("synthetic_ascend/")]
 

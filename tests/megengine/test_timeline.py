@@ -17,8 +17,6 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import break_down
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.formats.megengine.events import stack_of
-from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable
@@ -26,8 +24,9 @@ from tb_plugin.views.stacks.view import Choice, merged_stacks
 from tests.builders import Bytes
 from tests.conftest import SAMPLES
 from tests.depth import examples
-
-from .sources import DATA, issues, needs_data
+from tests.formats.sources import DATA, issues, needs_data
+from torch_trace_megengine.timeline.events import stack_of
+from torch_trace_megengine.timeline.reader import MegEngineReader
 
 RECORDED = SAMPLES / "megengine_cpu" / "23744.chrome_timeline.json.gz"
 REAL = [RECORDED, *sorted((DATA / "megengine").glob("*/*.chrome_timeline.json"))]

@@ -14,14 +14,14 @@ from tb_plugin.formats._chrome.parse import Tally, no_events, report_of, single_
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.megengine import FORMATS
-from tb_plugin.formats.megengine.counting import counters_of
-from tb_plugin.formats.megengine.events import Collected, Event, decode
-from tb_plugin.formats.megengine.filenames import READER_ID
-from tb_plugin.formats.megengine.timeline import Timeline
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.model.trace.table import RawTrace
-from tb_plugin.profilers import MEGENGINE
+from torch_trace_megengine.profiler import MEGENGINE
+from torch_trace_megengine.timeline import FORMATS
+from torch_trace_megengine.timeline.counting import counters_of
+from torch_trace_megengine.timeline.events import Collected, Event, decode
+from torch_trace_megengine.timeline.filenames import READER_ID
+from torch_trace_megengine.timeline.timeline import Timeline
 
 
 class MegEngineReader(DeclaredReader, entry=FORMATS[0]):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tb_plugin.formats.base import Candidate, ListedFile
 from tb_plugin.formats.format_entry import TRACE, FormatEntry
-from tb_plugin.formats.megengine.filenames import READER_ID, candidate_of
-from tb_plugin.formats.megengine.sniffing import looks_like_timeline
+from torch_trace_megengine.timeline.filenames import READER_ID, candidate_of
+from torch_trace_megengine.timeline.sniffing import looks_like_timeline
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:

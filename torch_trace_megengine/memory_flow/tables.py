@@ -11,11 +11,11 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.memory_flow import MemoryFlow
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
-from tb_plugin.views.memory_flow.metrics import METRICS
-from tb_plugin.views.memory_flow.tensor_names import NO_NAME, origins_of
+from torch_trace_megengine.memory_flow.metrics import METRICS
+from torch_trace_megengine.memory_flow.model import MemoryFlow
+from torch_trace_megengine.memory_flow.tensor_names import NO_NAME, origins_of
 
 Int64 = npt.NDArray[np.int64]
 

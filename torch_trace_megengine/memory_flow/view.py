@@ -16,14 +16,14 @@ from tb_plugin.analysis.base import (
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.snapshot.curve import WIDTH
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.model.memory_flow import MemoryFlow, levels_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
-from tb_plugin.views.memory_flow import VIEW
-from tb_plugin.views.memory_flow.metrics import METRICS
-from tb_plugin.views.memory_flow.picture import curve_of, map_of, part_of
-from tb_plugin.views.memory_flow.tables import all_tensors_frame, producers_frame, tensors_frame, used_by
-from tb_plugin.views.memory_flow.tensor_names import NO_NAME, origins_of
+from torch_trace_megengine.memory_flow import VIEW
+from torch_trace_megengine.memory_flow.metrics import METRICS
+from torch_trace_megengine.memory_flow.model import MemoryFlow, levels_of
+from torch_trace_megengine.memory_flow.picture import curve_of, map_of, part_of
+from torch_trace_megengine.memory_flow.tables import all_tensors_frame, producers_frame, tensors_frame, used_by
+from torch_trace_megengine.memory_flow.tensor_names import NO_NAME, origins_of
 
 OWN = ("start_ns", "end_ns", "low", "high", "at_ns", "width")
 

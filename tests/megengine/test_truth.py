@@ -13,7 +13,6 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -21,7 +20,8 @@ from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.diff.call_tree import call_tree
 from tb_plugin.views.operators.view import Operators
 from tests.builders import Bytes
-from tests.synthetic_megengine import generator
+from tests.megengine.synthetic import generator
+from torch_trace_megengine.timeline.reader import MegEngineReader
 
 Json = dict[str, Any]
 

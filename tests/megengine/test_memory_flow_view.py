@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part, page
 from tb_plugin.errors import BadRequest, CacheFileLost
-from tb_plugin.model import memory_flow as table
-from tb_plugin.model.memory_flow import MOST_REGIONS, MemoryFlow, levels_of
-from tb_plugin.model_kinds.rows import MEMORY_FLOW
-from tb_plugin.views.memory_flow import picture
-from tb_plugin.views.memory_flow.view import MemoryFlowAnalysis
-from tests.memory_flow import T, flow, no_flow
+from tests.megengine.memory_flow import T, flow, no_flow
 from tests.samples import BY_NAME, SAMPLES, made
+from torch_trace_megengine.memory_flow import model as table
+from torch_trace_megengine.memory_flow import picture
+from torch_trace_megengine.memory_flow.model import MEMORY_FLOW, MOST_REGIONS, MemoryFlow, levels_of
+from torch_trace_megengine.memory_flow.view import MemoryFlowAnalysis
 
 SAMPLE = next(name for name in BY_NAME if name.startswith("memory_flow_cpu/"))
 KIB, GIB = 1024, 2**30

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.synthetic_megengine import generator
+from tests.megengine.synthetic import generator
 
-SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 RECORDED = Path("/work/shared/data/megengine/all/23766.chrome_timeline.json")
 Json = dict[str, Any]
 CASES = {

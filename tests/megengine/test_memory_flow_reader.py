@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.formats.memory_flow.elements import MAX_BUFFERED
-from tb_plugin.formats.memory_flow.reader import MemoryFlowReader
-from tb_plugin.model.memory_flow import RawMemoryFlow
 from tests.formats.hostile import Pieces
 from tests.formats.sources import DATA, needs_data
-from tests.memory_flow import HEAD, TAIL, T, read, rect, svg, words
+from tests.megengine.memory_flow import HEAD, TAIL, T, read, rect, svg, words
+from torch_trace_megengine.memory_flow.elements import MAX_BUFFERED
+from torch_trace_megengine.memory_flow.model import RawMemoryFlow
+from torch_trace_megengine.memory_flow.reader import MemoryFlowReader
 
 MS = 10**6
 SMALL = (

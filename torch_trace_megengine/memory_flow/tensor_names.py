@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.memory_flow import MemoryFlow
+from torch_trace_megengine.memory_flow.model import MemoryFlow
 
 Int64 = npt.NDArray[np.int64]
 

@@ -17,13 +17,13 @@ from tb_plugin.formats._chrome.memory_estimate import PACKED
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
-from tb_plugin.formats.memory_flow import FORMATS, READER_ID
-from tb_plugin.formats.memory_flow.elements import Elements
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.memory_flow import RawMemoryFlow
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
+from torch_trace_megengine.memory_flow import FORMATS, READER_ID
+from torch_trace_megengine.memory_flow.elements import Elements
+from torch_trace_megengine.memory_flow.model import RawMemoryFlow
 
 PER_TEXT_BYTE = 2.5  # peak memory of reading and summing, per byte of text (2.0 was measured on a million tensors)
 MOST_BYTES = 2**50  # 1 PiB, an impossible size

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats.megengine import lanes as of_lanes
-from tb_plugin.formats.megengine.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
-from tb_plugin.formats.megengine.lanes import Lanes, ends_of
-from tb_plugin.formats.megengine.slices import Slices, integer_argument, text_ids
 from tb_plugin.model.trace.schema import MISSING, EventKind
+from torch_trace_megengine.timeline import lanes as of_lanes
+from torch_trace_megengine.timeline.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
+from torch_trace_megengine.timeline.lanes import Lanes, ends_of
+from torch_trace_megengine.timeline.slices import Slices, integer_argument, text_ids
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -14,21 +14,21 @@ from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.megengine import lanes as of_lanes
-from tb_plugin.formats.megengine.arrows import dependencies, launches, operations_around
-from tb_plugin.formats.megengine.backward import SUFFIX, forward_pairs, passes_of
-from tb_plugin.formats.megengine.events import BACKTRACE, INSTANT, Events
-from tb_plugin.formats.megengine.lanes import describe_devices, lanes_of, places_of_lanes
-from tb_plugin.formats.megengine.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
-from tb_plugin.formats.megengine.slices import columns_by_row, integer_argument, slices_of, text_ids
-from tb_plugin.formats.megengine.spelling import dtype_json, integer_in, shape_json, width_of
-from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, recorded_steps
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, ReportedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import ArrowEnds, CallNames, CollectiveArgs, DeviceArgs, Flows, OperatorArgs
-from tb_plugin.profilers.megengine import COLLECTIVE
+from torch_trace_megengine.profiler import COLLECTIVE
+from torch_trace_megengine.timeline import lanes as of_lanes
+from torch_trace_megengine.timeline.arrows import dependencies, launches, operations_around
+from torch_trace_megengine.timeline.backward import SUFFIX, forward_pairs, passes_of
+from torch_trace_megengine.timeline.events import BACKTRACE, INSTANT, Events
+from torch_trace_megengine.timeline.lanes import describe_devices, lanes_of, places_of_lanes
+from torch_trace_megengine.timeline.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
+from torch_trace_megengine.timeline.slices import columns_by_row, integer_argument, slices_of, text_ids
+from torch_trace_megengine.timeline.spelling import dtype_json, integer_in, shape_json, width_of
+from torch_trace_megengine.timeline.steps import STOPPED, Marks, Rows, recorded_steps
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

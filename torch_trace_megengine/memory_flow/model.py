@@ -14,6 +14,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
+from tb_plugin.model_kinds.base import FileModel
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -208,3 +209,14 @@ def _pieces(flow: MemoryFlow) -> tuple[Int64, Int64, Int64] | None:
     at = np.flatnonzero(begins)
     until = times[latest[np.append(at[1:] - 1, len(cell) - 1)]] if len(at) else times
     return start[at], until, np.diff(cuts)[cell[at]] if len(at) else times
+
+
+MEMORY_FLOW = FileModel(
+    id="memory_flow",
+    noun="a memory flow",
+    version=2,
+    default_view="memory_flow",
+    raw=RawMemoryFlow,
+    type=MemoryFlow,
+    assembled=assembled,
+)

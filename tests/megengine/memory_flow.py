@@ -9,9 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.memory_flow.reader import MemoryFlowReader
-from tb_plugin.model.memory_flow import MemoryFlow, RawMemoryFlow, assembled
 from tests.builders import Bytes
+from torch_trace_megengine.memory_flow.model import MemoryFlow, RawMemoryFlow, assembled
+from torch_trace_megengine.memory_flow.reader import MemoryFlowReader
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
