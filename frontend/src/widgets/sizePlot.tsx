@@ -55,7 +55,7 @@ function sizeTip(series: Series, at: number): HTMLElement {
   return tipNode(`${series.x_metric.title} ${format(series.x[at], series.x_metric.unit)}`, rows)
 }
 
-export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption {
+function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption {
   const y = columnScale(
     series.lines[0]?.metric.unit ?? 'number',
     series.lines.flatMap((line) => line.values),

@@ -16,7 +16,7 @@ const AREAS: readonly (readonly [string, string, number])[] = [
   ['rank_p5_ns', 'rank_p95_ns', 0.32],
   ['rank_p25_ns', 'rank_p75_ns', 0.55],
 ]
-export const AREA_TITLES = ['smallest to largest', '5 to 95 %', '25 to 75 %']
+const AREA_TITLES = ['smallest to largest', '5 to 95 %', '25 to 75 %']
 const MEDIAN = 'rank_median_ns'
 
 export const spreadScale = (series: Series): Scale =>
@@ -25,7 +25,7 @@ export const spreadScale = (series: Series): Scale =>
     series.lines.flatMap((line) => line.values),
   )
 
-export const areaColors = (category: string, theme: Theme) =>
+const areaColors = (category: string, theme: Theme) =>
   AREAS.map(([, , strength]) => mix(categoryColor(category), theme.panel, strength))
 
 /** Ratio of maximum to 95th percentile that makes the axis logarithmic. */

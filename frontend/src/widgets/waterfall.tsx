@@ -93,7 +93,7 @@ export function waterfallBars(payload: Breakdown): WaterfallBar[] {
   return [end('Baseline', payload.start), ...parts, end('Experiment', at)]
 }
 
-export const waterfallScale = (payload: Breakdown): Scale =>
+const waterfallScale = (payload: Breakdown): Scale =>
   columnScale(payload.unit, [payload.start, payload.start + payload.total])
 
 const colorOf = (bar: WaterfallBar, position: number, theme: Theme) =>
