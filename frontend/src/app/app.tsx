@@ -44,7 +44,7 @@ import css from './app.module.css'
 const loadPages = () => import('../pages')
 const OtherPage = lazy(loadPages)
 /** The other pages are loaded so long after the profile is ready. */
-const PRELOAD_MS = 3000
+const PRELOAD_MS = 500
 
 export function App() {
   const scheme = useScheme()
