@@ -83,7 +83,8 @@ METRICS = SHARED.adding(
             "process": ("Process", "Recorded rank, else the worker name."),
             "match_kind": (
                 "Matched by",
-                "number: recorded sequence number. order: position among equal calls of the group and step.",
+                "number: recorded sequence number. order: position among equal calls of the group and step. ends: "
+                "the same among transfers of both ranks.",
             ),
             "inferred_group": ("Inferred group", "Process group inferred from the calling ranks."),
             "timing": (

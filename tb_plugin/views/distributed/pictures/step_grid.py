@@ -109,7 +109,8 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
     if not data.is_single:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
         grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
-        grids[LOST] = _lost_grid(data)
+        if straggler_report(data).has_costs:
+            grids[LOST] = _lost_grid(data)
         if "lateness_ns" in data.calls.data.column_names:
             grids["lateness_ns"] = _lateness_grid(data)
     return {

@@ -58,7 +58,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 def _costs_per_step(data: JobData) -> Float64:
     """Returns the mean cost of each worker per step, ns. Without a straggler, costs are noise and 0 is returned."""
     report = straggler_report(data)
-    if data.is_single or not report.costly:
+    if data.is_single or not report.costly or not report.has_costs:
         return np.zeros(len(data.names))
     return report.lost_ns
 
