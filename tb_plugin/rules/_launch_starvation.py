@@ -19,10 +19,7 @@ from tb_plugin.rules._base import COMMON, Scene
 METRICS = COMMON.in_steps(
     ns={
         "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
-        "launch_every_ns": (
-            "Host time per launch",
-            "Host time in operators and runtime calls, divided by launches.",
-        ),
+        "launch_every_ns": ("Host time per launch", "Host time in operators and runtime calls, divided by launches."),
         "kernel_median_ns": ("Median kernel", "Median kernel duration."),
     },
     number={"step_launches": ("Launches", "Launches per step.")},

@@ -21,10 +21,7 @@ METRICS = COMMON.in_steps(
         )
     },
     ratio={
-        "low_frequency_ratio": (
-            "Low frequency share",
-            "Low frequency time divided by non-communication kernel time.",
-        )
+        "low_frequency_ratio": ("Low frequency share", "Low frequency time divided by non-communication kernel time.")
     },
     hertz={
         "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
@@ -71,10 +68,7 @@ def _look(s: Scene) -> Detection | None:
         text=f"{s.per_step_words} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of the kernel time) at a "
         "core frequency below {normal_hertz}. The lowest core frequency is {lowest_hertz}.",
         figures=METRICS.measured(
-            low_frequency_ns=s.per_step(slow),
-            low_frequency_ratio=slow / busy,
-            lowest_hertz=lowest,
-            normal_hertz=normal,
+            low_frequency_ns=s.per_step(slow), low_frequency_ratio=slow / busy, lowest_hertz=lowest, normal_hertz=normal
         ),
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,

@@ -14,10 +14,7 @@ SERIAL_SHARE = 0.02
 
 METRICS = COMMON.in_steps(
     ns={
-        "serial_ns": (
-            "On the compute stream",
-            "Exposed time of gradient collectives on the compute stream, per step.",
-        )
+        "serial_ns": ("On the compute stream", "Exposed time of gradient collectives on the compute stream, per step.")
     },
     ratio={"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
     number={"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")},
