@@ -12,7 +12,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -102,6 +102,19 @@ def row(table: TraceTable, view: str, frame: str | None = None, steps: Any = Non
     found = [r for r in every if all(r[key] == value for key, value in where.items())]
     assert len(found) == 1, f"{len(found)} rows for {where} among {every}"
     return found[0]
+
+
+def figures(shown: Any) -> Json:
+    """Key -> value of the figures of a notice or payload."""
+    return {figure.metric.key: figure.value for figure in shown.figures}
+
+
+def paths(nodes: Iterable[Mapping[str, Any]], parents: Iterable[int], name: str) -> list[tuple[str, ...]]:
+    """The path of each node of a tree, by the names of a column; a parent stands before its children."""
+    found: list[tuple[str, ...]] = []
+    for node, above in zip(nodes, parents, strict=True):
+        found.append((*(found[above] if above >= 0 else ()), str(node[name])))
+    return found
 
 
 def facts(table: TraceTable, steps: tuple[str, ...] | None = None) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._ordered_findings import EVENTS
-from tests.builders import TraceBuilder, kernel, part, trace
+from tests.builders import TraceBuilder, figures, kernel, part, trace
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -18,10 +18,6 @@ def waiting(steps: int) -> TraceBuilder:
         at = 100 * number
         builder.step(number, at, 100).annotation(LOADER, at, 60).op("aten::mm", at + 60, 40)
     return builder
-
-
-def figures(payload: Any) -> dict[str, Any]:
-    return {figure.metric.key: figure.value for figure in payload.figures}
 
 
 def test_all_events_are_counted_and_the_first_are_listed() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Tree
-from tests.builders import kernel, part, row, rows, trace
+from tests.builders import kernel, part, paths, row, rows, trace
 from tests.origins import GRAPH, tell, with_origins, with_replays
 
 DEVICE = ("device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns")
@@ -26,10 +26,8 @@ def tree(table: TraceTable, step: str) -> dict[tuple[str, ...], tuple[Any, ...]]
     """The device times of each place, by the path of modules."""
     found = part(table, "modules", (step,)).payloads["tree"]
     assert isinstance(found, Tree)
-    paths: list[tuple[str, ...]] = []
-    for node, above in zip(found.rows, found.parent, strict=True):
-        paths.append((*(paths[above] if above >= 0 else ()), str(node["module"])))
-    return {path: tuple(node.get(key, 0) for key in DEVICE) for path, node in zip(paths, found.rows, strict=True)}
+    named = zip(paths(found.rows, found.parent, "module"), found.rows, strict=True)
+    return {path: tuple(node.get(key, 0) for key in DEVICE) for path, node in named}
 
 
 def test_the_tree_of_a_replay_is_that_of_the_eager_step(table: TraceTable) -> None:
