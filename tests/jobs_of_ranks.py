@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.match import Calls, match
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
+from tb_plugin.views.distributed.stragglers.arrivals import StragglerCalls
 from tb_plugin.views.distributed.waiting import waits_and_transfers
 
 Int64 = npt.NDArray[np.int64]
@@ -53,24 +54,20 @@ class Job:
         c = self.columns
         calls = Calls(c["worker"], c["step"], c["group"], c["place"], c["place"], c["sequence"], c["worker"] < 0)
         label = match(calls)
-        none = np.zeros(len(label), np.int64)
+        waiting = waits_and_transfers(calls, label, c["dur"], c["size"], all_here)
+        pairs = np.unique(codes(c["group"], c["worker"]), return_index=True)[1]
         return StragglerCalls(
             worker=c["worker"],
             step=c["step"],
             group=c["group"],
-            stream=none,
+            stream=np.zeros(len(label), np.int64),
             two_ended=np.zeros(len(label), np.bool_),
+            counted=(label >= 0) & (waiting.workers == np.bincount(c["group"][pairs])[c["group"]]),
             start_ns=c["start"],
             dur_ns=c["dur"],
             blocked_ns=c["dur"],
             match=label,
-            waiting=waits_and_transfers(calls, label, c["dur"], c["size"], all_here),
-            lateness_ns=np.full(len(label), UNKNOWN),
-            noise_ns=none,
-            level_ns=np.full(len(label), UNKNOWN),
-            level_noise_ns=none,
-            time_ns=c["start"],
-            excused_ns=none,
+            waiting=waiting,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tb_plugin.analysis.bus_bandwidth import has_larger_side
 from tb_plugin.analysis.busy_intervals import device_busy
-from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name
+from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, collective_name
 from tb_plugin.analysis.communication import (
     BACKEND,
     calls_collective,
@@ -34,7 +34,6 @@ _UNKNOWN = (
     "source_rank",
     "destination_rank",
     "issued_ns",
-    "needed_ns",
 )
 
 
@@ -104,14 +103,10 @@ def plain_calls(trace: TraceTable) -> list[Row]:
             found.append(Found(row, said[head], True, None, head))
     found = [one for one in found if one.about.collective not in NOT_COLLECTIVE]
     found.sort(key=lambda one: (int(trace.start_ns[one.row]), -int(trace.dur_ns[one.row])))
-    waits = [(a, row) for row in host if (a := stated(trace, row)) and a.collective == "wait" and a.sequence >= 0]
-    mixed = {one.about.group for one in found if one.about.collective in POINT_TO_POINT} & {
-        one.about.group for one in found if one.about.collective not in POINT_TO_POINT
-    }
-    return [told(trace, one, waits, mixed) for one in found]
+    return [told(trace, one) for one in found]
 
 
-def told(trace: TraceTable, one: Found, waits: list[tuple[About, int]], mixed: set[str]) -> Row:
+def told(trace: TraceTable, one: Found) -> Row:
     about, start, launch = one.about, int(trace.start_ns[one.row]), int(trace.launch[one.row])
     inside, outside = about.inside, about.outside
     elements = max(inside, outside) if has_larger_side(about.collective) else inside if inside >= 0 else outside
@@ -121,13 +116,6 @@ def told(trace: TraceTable, one: Found, waits: list[tuple[About, int]], mixed: s
     begun = launch if launch != MISSING else one.caller
     issuing = begun if begun is not None else (one.head if one.head not in (None, one.row) else None)
     issued = int(trace.start_ns[issuing]) if issuing is not None else -1
-    needed = [
-        int(trace.start_ns[row])
-        for wait, row in waits
-        if (wait.group, wait.sequence) == (about.group, about.sequence)
-        and about.group not in mixed
-        and trace.start_ns[row] >= (start if issued == -1 else issued)
-    ]
     row = {
         "step": step_at(trace, start if begun is None else int(trace.start_ns[begun]), on_host=begun is not None),
         "collective": about.collective, "dtype": about.dtype, "elements": elements,
@@ -135,7 +123,7 @@ def told(trace: TraceTable, one: Found, waits: list[tuple[About, int]], mixed: s
         "group_size": about.group_size, "sequence": about.sequence, "source_rank": about.source,
         "destination_rank": about.destination, "start_ns": start, "dur_ns": int(trace.dur_ns[one.row]),
         "on_device": bool(trace.kind[one.row] == EventKind.KERNEL), "event": one.row, "batch": one.batch,
-        "issued_ns": issued, "needed_ns": min(needed, default=-1),
+        "issued_ns": issued,
     }  # fmt: skip
     return row | {key: None if row[key] == -1 else row[key] for key in _UNKNOWN}
 

@@ -157,7 +157,7 @@ FACTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 FACTS_OF_A_JOB: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("distributed", ("workers", "world_size", "absent_ranks"), "Available, all and missing ranks."),
     ("distributed", ("stragglers", "straggler_rank"), "Stragglers of 1 % of the step or more; the costliest."),
-    ("distributed", ("lost_ns", "lost_low_ns", "lost_share"), "Cost of the costliest straggler."),
+    ("distributed", ("lost_ns", "lost_share"), "Cost of the costliest straggler."),
     ("distributed", ("wait_share",), "Wait divided by step time."),
     ("distributed", ("skew_p95_ns", "clock_residual_p95_ns"), "Arrival skew and clock residual."),
     ("distributed", ("matched", "unmatched", "bounded"), "Calls, summed over ranks."),

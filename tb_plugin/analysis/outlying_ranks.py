@@ -42,7 +42,8 @@ def outlying_ranks(values: Float64, noise: Float64 | None = None) -> Bool:
         error = noise / math.sqrt(steps)
     with np.errstate(divide="ignore", invalid="ignore"):
         significant: Bool = _log_tail(excess / error[..., None], freedom) <= math.log(MAX_CHANCE / ranks)
-    return significant & (excess > 0)
+    significant &= excess > 0
+    return significant
 
 
 def median_of_others(values: Float64) -> Float64:

@@ -16,9 +16,7 @@ from tb_plugin.model.trace.table import TraceTable
 REPORTED_STEP = define(
     STEPS,
     "ns",
-    {
-        "stated_step_ns": ("Reported step time", "Sum of reported preparing, stage and bubble time, per step."),
-    },
+    {"stated_step_ns": ("Reported step time", "Sum of reported preparing, stage and bubble time, per step.")},
 )
 REPORTED_COMPUTE = define(
     FULL_TRACE,

@@ -55,7 +55,6 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def names_nothing(self) -> bool:
-        """Returns whether the request has no run, no worker and no span."""
         return (self.run, self.worker, self.span) == (None, None, None)
 
 
@@ -90,14 +89,12 @@ class ProfileCatalog:
         return self._scanner.roots
 
     def start(self) -> None:
-        """Starts the background thread if it is not running."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Stops the background thread after the current scan."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -117,7 +114,6 @@ class ProfileCatalog:
         self._first.set()
 
     def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Replaces a merged file by one profile per rank."""
         self._merged.tell(found, ranks)
         self._take()
 
@@ -209,30 +205,23 @@ class ProfileCatalog:
         For a request that has no run, worker or span, returns the first profile, unless ``strict`` is set. Raises
         NotFoundError, and BadRequest if several profiles match.
         """
-        entries = self.entries()
-        if not entries:
-            if self.problems():
-                raise self.problems()[0]
-            raise NotFoundError(
-                "No profile was found.",
-                _displayed_roots(self.roots),
-                "Check the path, or wait until the scan has finished.",
-            )
         parse_window(place.window)
+        entries = self.matching(place)
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
-        entries = self.matching(place)
         if place.worker not in (None, entries[0].files.worker):  # the name of a merged file selects its first rank
             entries = [entry for entry in entries if entry.files.worker == entries[0].files.worker]
-        for which in PARTS:
-            names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
-            if len(names) > 1:
-                raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
+        _check_single(entries, PARTS)
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
         """Returns all profiles that match a request. Raises NotFoundError if there are none."""
         entries = self.entries()
+        if not entries:
+            if self.problems():
+                raise self.problems()[0]
+            do = "Check the path, or wait until the scan has finished."
+            raise NotFoundError("No profile was found.", _displayed_roots(self.roots), do)
         place = self._renamed(place, entries)
         for which in PARTS:
             wanted = getattr(place, which)
@@ -257,16 +246,7 @@ class ProfileCatalog:
         parse_window(place.window)
         place = self._renamed(place, self.entries())
         entries = self.matching(Place(place.run, None, place.span))
-        for which in ("run", "span"):
-            names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
-            if len(names) > 1:
-                raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
-        if not entries:
-            raise NotFoundError(
-                "No profile was found.",
-                _displayed_roots(self.roots),
-                "Check the path, or wait until the scan has finished.",
-            )
+        _check_single(entries, ("run", "span"))
         return [entry.at(place.window) for entry in entries]
 
     def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
@@ -327,10 +307,17 @@ def pause_seconds(took: float, worked: float) -> float:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Converts an error to a payload."""
     if isinstance(error, UserError):
         return Problem(error.what, error.where, error.do)
     return Problem("An internal error happened.", str(error), "The log contains the details. Please report this error.")
+
+
+def _check_single(entries: Sequence[Entry], parts: Sequence[str]) -> None:
+    """Raises BadRequest if the profiles differ in one of ``parts``."""
+    for which in parts:
+        names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
+        if len(names) > 1:
+            raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
 
 
 def _is_left(entry: Entry) -> bool:

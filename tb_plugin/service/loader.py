@@ -22,6 +22,7 @@ from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
+from tb_plugin.service.summaries.sources import OpenSummary, any_summary
 from tb_plugin.service.workers.memory_budget import (
     MEMORY_VARIABLE,
     local_file_sizes,
@@ -31,7 +32,7 @@ from tb_plugin.service.workers.memory_budget import (
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
-from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, WAITING, Progress
+from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, WAITING, Options, Progress, Question
 from tb_plugin.service.workers.user_rules import class_rules, own_steps
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.checksum import seal_of, with_checksum, without_checksum
@@ -218,38 +219,24 @@ class Loader:
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        if not entry.files.is_present:
-            self._open_summary(entry, load, paths, held)
-            return
-        key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
-        target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
-        job = self._workers.submit(
-            Parse(
-                entry.files.reader.id,
-                tuple(paths.items()),
-                target,
-                summary,
-                limits,
-                class_rules(),
-                own_steps(),
-                entry.files.rank,
-            ),
-            key=target,
-            heavy=True,
-            peak_memory_bytes=need if limits is None else min(need, limits.budget_bytes),
-            about=entry.files.url,
-        )
-        load.reading(job, str(self._store.path(key, rank_ending(entry.files.rank, _COLUMNS))), limits is not None)
-        job.future.add_done_callback(lambda future: held.close())
-        job.future.add_done_callback(lambda future: self._finish(entry, load, future))
-
-    def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        (file,) = paths.values()
-        from tb_plugin.service.summaries.sources import OpenSummary, any_summary
-
-        question = OpenSummary(any_summary(file), model_of(entry.files.reader).id, entry.files.url, is_checked=False)
-        job = self._workers.submit(question, key=os.fspath(file), about=entry.files.url)
-        load.reading(job, "", False)
+        found, limits = entry.files, None
+        question: Question[Summary]
+        options: Options = {"label": found.url}
+        columns = ""
+        if found.is_present:
+            key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
+            target, summary = (str(self._store.path(key, ending)) for ending in (_COLUMNS, _SUMMARY))
+            files, rules = tuple(paths.items()), class_rules()
+            question = Parse(found.reader.id, files, target, summary, limits, rules, own_steps(), found.rank)
+            peak = need if limits is None else min(need, limits.budget_bytes)
+            options |= {"key": target, "heavy": True, "peak_memory_bytes": peak}
+            columns = str(self._store.path(key, rank_ending(found.rank, _COLUMNS)))
+        else:
+            (file,) = paths.values()
+            question = OpenSummary(any_summary(file), model_of(found.reader).id, found.url, is_checked=False)
+            options["key"] = os.fspath(file)
+        job = self._workers.submit(question, **options)
+        load.reading(job, columns, limits is not None)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
@@ -300,7 +287,7 @@ class Loader:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker is replaced because of its size. Its successor opens the file in advance.
-                    self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
+                    self._workers.submit(Open(file_of(entry)), key=entry.path, label=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # another process evicted the file; the next request loads it again
             else:

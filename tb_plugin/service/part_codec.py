@@ -11,13 +11,12 @@ Worker processes memory-map the merged result of a run, so that they share its p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
@@ -35,8 +34,6 @@ _LENGTH_BYTES = 8
 
 
 class StoredFrame(Struct, frozen=True):
-    """A serialised table of a view result."""
-
     name: str
     title: str
     columns: list[Column]
@@ -48,8 +45,6 @@ class StoredFrame(Struct, frozen=True):
 
 
 class StoredPart(Struct, frozen=True):
-    """A serialised view result."""
-
     coverage: CoverageInfo
     facts: dict[str, Number]
     frames: Mapping[str, StoredFrame]
@@ -146,17 +141,6 @@ def _part(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
         tuple(kept.steps),
         kept.searched,
     )
-
-
-def with_borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """Returns a copy of ``part`` that also contains the tables and payloads in ``names`` of ``other``, if ``other``
-    is given.
-    """
-    if other is None:
-        return part
-    frames = {name: other.frames[name] for name in names if name in other.frames}
-    payloads = {name: other.payloads[name] for name in names if name in other.payloads}
-    return replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
 
 
 def _read(data: bytes | pa.Buffer) -> pa.Table:

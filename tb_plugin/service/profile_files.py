@@ -24,8 +24,6 @@ class Root(msgspec.Struct, frozen=True):
 
 
 class SummaryFile(msgspec.Struct, frozen=True):
-    """A rank summary and the folder that contains it."""
-
     folder: Folder
     file: StoredFile
 

@@ -49,7 +49,6 @@ class Changes:
         return self._count
 
     def note(self) -> None:
-        """Adds one change."""
         with self._lock:
             self._count += 1
 
@@ -86,7 +85,6 @@ class Load:
 
     @property
     def progress(self) -> Progress | None:
-        """Returns the progress of the current stage, or None before the first stage."""
         return self.job.progress if self.job is not None else self.copy
 
 
@@ -171,7 +169,6 @@ class Entry:
         return self.now.fraction
 
     def progress(self, now: Standing) -> Progress:
-        """Returns the progress of the current loading stage in the state ``now``."""
         return (now.load and now.load.progress) or Progress(WAITING, since=self.polled)
 
     def at(self, window: str) -> Entry:
@@ -234,7 +231,6 @@ class Entry:
         return self.now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
-        """Changes ``failed`` to ``found``."""
         self._from("failed")
 
     def leave(self) -> Load | None:

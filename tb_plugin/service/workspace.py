@@ -21,7 +21,7 @@ from tb_plugin.errors import CacheFileLost, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, StepInfo, ViewInfo
 from tb_plugin.service.answers.download import Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, Request, multi_profile_view
-from tb_plugin.service.answers.part_scheduler import PartScheduler
+from tb_plugin.service.answers.part_scheduler import Mode, PartScheduler
 from tb_plugin.service.answers.profile_info import (
     by_summary,
     navigation,
@@ -125,7 +125,7 @@ class Workspace:
                 continue
             question = OpenSummary(summary, model, entry.files.url)
             try:
-                return by_summary(entry, self._desk.ask(question, key=summary.file.path, about=entry.files.url))
+                return by_summary(entry, self._desk.ask(question, key=summary.file.path, label=entry.files.url))
             except UserError:
                 continue
         return None
@@ -172,7 +172,7 @@ class Workspace:
         """
         analysis = multi_profile_view(view_id) if known else None
         if analysis is not None and analysis.scope == "workers":
-            return self._several.cached_answer(Request(place, analysis, params, steps))
+            return self._several.ask(Request(place, analysis, params, steps, mode="cached"))
         return self._ask(place, view_id, params, steps, "json")
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
@@ -195,7 +195,7 @@ class Workspace:
         for _ in range(CHANGES):
             if multi_profile_view(view_id) is None:
                 self.load(place)
-            answer = self._ask(place, view_id, params, steps, "arrow", wait=True)
+            answer = self._ask(place, view_id, params, steps, "arrow", "wait")
             if not isinstance(answer, Profile):
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -232,7 +232,7 @@ class Workspace:
         """Waits for several profiles, and returns a view of them as JSON. Raises UserError."""
         if multi_profile_view(view_id) is None:
             raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
-        answer = self._ask(place, view_id, params, steps, "json", wait=True)
+        answer = self._ask(place, view_id, params, steps, "json", "wait")
         if isinstance(answer, Profile):
             raise Cancelled("The file changed while it was read.")
         return answer
@@ -304,10 +304,10 @@ class Workspace:
         self._workers.close()
 
     def _ask(
-        self, place: Place, view_id: str, params: Params, steps: str, kind: AnswerKind, wait: bool = False
+        self, place: Place, view_id: str, params: Params, steps: str, kind: AnswerKind, mode: Mode = "start"
     ) -> bytes | Profile:
         if analysis := multi_profile_view(view_id):
-            return self._several.ask(Request(place, analysis, params, steps, kind, wait))
+            return self._several.ask(Request(place, analysis, params, steps, kind, mode))
         entry = self.catalog.find(place)
         registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
         opened = self._opened(place)
@@ -334,7 +334,7 @@ class Workspace:
         if not opened.entry.files.is_present:
             raise missing_trace_error(opened.entry.files)
         try:
-            return self._desk.ask(question, key=opened.entry.path, about=opened.entry.files.url, heavy=heavy)
+            return self._desk.ask(question, key=opened.entry.path, label=opened.entry.files.url, heavy=heavy)
         except CacheFileLost as error:
             lost = opened.lost(error)
             self._loader.lose(lost)

@@ -47,7 +47,7 @@ class Held:
 
 
 def job(queued_at=0.0, running_since=None, **more):
-    made = Job(Echo(1), about="/logs/x.json", **more)
+    made = Job(Echo(1), label="/logs/x.json", **more)
     made.queued_at, made.running_since = queued_at, running_since
     return made
 
@@ -56,7 +56,7 @@ def test_equal_questions_are_asked_once():
     workers = Held()
     desk = Desk(workers)
     with ThreadPoolExecutor(4) as threads:
-        answers = [threads.submit(desk.ask, Echo(value), key="k", about="x") for value in (1, 1, 1, 2)]
+        answers = [threads.submit(desk.ask, Echo(value), key="k", label="x") for value in (1, 1, 1, 2)]
         assert until(lambda: sum(flight.waiting for flight in desk._flights.values()) == 4)
         for each in workers.jobs:
             each.future.set_result(each.question.value * 10)
@@ -71,7 +71,7 @@ def test_the_last_who_leaves_lets_go_and_whoever_comes_then_asks_anew(monkeypatc
 
     def asked(gone):
         with waiting_for(gone):
-            return desk.ask(Echo(1), key="k", about="x")
+            return desk.ask(Echo(1), key="k", label="x")
 
     with ThreadPoolExecutor(3) as threads:
         patient = threads.submit(asked, here.is_set)
@@ -139,7 +139,7 @@ def test_a_question_beyond_its_limit_ends_and_the_pool_lives_on(pools):
     pool.submit(Pid()).future.result(30)  # what it imports is not timed here
     pool._limit_seconds = 0.2
     with pytest.raises(TookTooLong):
-        pool.submit(Slow(60.0), about="x").future.result(10)
+        pool.submit(Slow(60.0), label="x").future.result(10)
     pool._limit_seconds = 60.0
     assert pool.submit(Echo(1)).future.result(30) == 1
 

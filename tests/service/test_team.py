@@ -128,9 +128,10 @@ def test_what_the_job_says_of_one_rank_is_told_where_it_is_known_and_nothing_is_
         ((rule, figures),) = told[worker]
         assert (rule, figures["worker"]) == ("job_waits", slow) and figures["wait_ns"] > 0
     assert verdict(workspace.view(place, "distributed", Params(extra=(("of", "nobody"),)), known=True)) == []
-    # Another service over the same cache has not been asked yet.
+    # Another service over the same cache knows it, too.
     again = inline(logs, tmp_path / "cache")
-    assert again.view(place, "distributed", ask, known=True).state == "found"
+    assert verdict(again.view(place, "distributed", ask, known=True)) == told["rank2"]
+    assert {entry.state for entry in again.catalog.entries()} == {"found"}
     # A file that is another one now is not spoken of.
     trace = next((logs / "ddp").glob("rank0*"))
     trace.write_bytes(trace.read_bytes() + b" ")

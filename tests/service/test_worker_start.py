@@ -60,7 +60,7 @@ def test_a_script_beside_the_traces_lends_the_worker_nothing(traps):
     assert list(traps.glob("*.ran")) == []
 
 
-def test_the_import_path_is_the_standard_library_and_what_we_need():
+def test_the_import_path_begins_with_the_standard_library():
     path = worker_process.import_path()
     assert all(os.path.isabs(entry) for entry in path)  # noqa: PTH117
     import json
@@ -76,7 +76,7 @@ def death(how, about="/logs/run/x.pt.trace.json"):
     pool = Pool(1)
     try:
         with pytest.raises(WorkerDied) as caught:
-            pool.submit(Die(how), key="/cache/columns.arrow", about=about).future.result(60)
+            pool.submit(Die(how), key="/cache/columns.arrow", label=about).future.result(60)
         return caught.value
     finally:
         pool.close()
@@ -90,12 +90,9 @@ def test_a_worker_killed_for_memory_names_the_trace_and_what_to_do(how):
     assert "memory" in error.do and "TORCH_TRACE_MEMORY_MB" in error.do
 
 
-def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory():
+def test_a_worker_that_ends_otherwise_tells_no_word_of_memory():
     error = death("exit")
-    assert (
-        error.what
-        == "The worker process exited unexpectedly twice (exit code 1). The last output of the process: libfoo: cannot go on"
-    )
+    assert error.what == "The worker process exited unexpectedly twice (exit code 1)."
     assert error.where == "/logs/run/x.pt.trace.json"
     assert "memory" not in error.do
 
@@ -103,12 +100,9 @@ def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory()
 def test_a_worker_that_cannot_start_says_so(monkeypatch, capfd):
     monkeypatch.setattr(worker_process, "_START", "import sys; sys.stderr.write('no module called x\\n'); sys.exit(1)")
     error = death("exit")
-    assert (
-        error.what
-        == "A worker process could not start (exit code 1). The last output of the process: no module called x"
-    )
+    assert error.what == "A worker process could not start (exit code 1)."
     assert "memory" not in str(error)
-    assert "no module called x" in capfd.readouterr().err  # the console has it too
+    assert "no module called x" in capfd.readouterr().err  # the console has it
 
 
 def test_an_interpreter_that_is_gone(monkeypatch):

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from tb_plugin.lib.groupby import median_by, quantile_by
-from tb_plugin.views.distributed.clocks.anchor_calls import MOST, Anchors, anchors_of
-from tb_plugin.views.distributed.clocks.drift_errors import drift_errors, scatter_of
+from tb_plugin.views.distributed.clocks.anchors import MOST, Anchors, anchors_of
 from tb_plugin.views.distributed.clocks.offsets import (
     DRIFT,
     HOW,
@@ -129,7 +128,7 @@ def grid(tensor: int, data: int) -> list[list[int]]:
 def shared(*ends: tuple[int, int, int]) -> Anchors:
     """Ends as (worker, match, time)."""
     worker, match, end = (np.array(column, np.int64) for column in zip(*ends, strict=True))
-    return Anchors(worker, match, end, np.zeros_like(match))
+    return Anchors(worker, match, end)
 
 
 # ------------------------------------------------------------------------------------------- by hand
@@ -160,7 +159,7 @@ def test_a_drift_is_nanoseconds_to_add_for_each_nanosecond_since_the_trace_began
     ends = [(w, m, (m + 1) * S + (50_000 * (m + 1) if w == 2 else 0)) for m in range(20) for w in range(3)]
     clocks = clocks_of(shared(*ends), np.array([EPOCH, EPOCH, EPOCH]))
     assert [HOW[how] for how in clocks.how] == [OFFSET, OFFSET, DRIFT]
-    assert clocks.drift[:2].tolist() == clocks.drift_error[:2].tolist() == [0, 0]
+    assert clocks.drift[:2].tolist() == [0, 0]
     assert clocks.drift[2] == pytest.approx(-50_000 / (S + 50_000), rel=1e-6)
     assert clocks.corrected(np.array([0, 2]), np.array([10 * S, 10 * S + 500_000])).tolist() == [10 * S, 10 * S]
 
@@ -235,9 +234,8 @@ def test_planted_clocks_are_found(groups: Sequence[Sequence[int]], seed: int) ->
     assert np.median(clocks.residual_ns) <= BOUND_NS
     assert abs(np.median(clocks.offset_ns)) <= 1
     truth = (1 + planted.drift) / (1 + np.median(planted.drift)) - 1
-    far = np.abs(truth) > 11 * clocks.drift_error.max()
-    assert (far.any() or np.abs(truth).max() < 1e-6) and {HOW[how] for how in clocks.how[far]} <= {DRIFT}
-    assert (np.abs(clocks.drift - truth) <= 8 * clocks.drift_error.max()).all(), "its own error and that of the median"
+    assert {HOW[how] for how in clocks.how[np.abs(truth) > 1e-6]} <= {DRIFT}
+    assert (np.abs(clocks.drift - truth) <= 2e-7).all()
 
 
 @pytest.mark.parametrize("seed", sampled(range(100), (0, 1)))
@@ -269,13 +267,12 @@ def test_a_drift_that_short_recordings_cannot_tell_is_not_made_up() -> None:
 
 
 @pytest.mark.parametrize("workers", [8, 1024])
-def test_a_drift_within_three_errors_is_none(workers: int) -> None:
+def test_a_drift_within_noise_is_none(workers: int) -> None:
     """Clocks that do not drift, for 10 s: noise of the ends alone gives each a slope to be carried far off."""
     clocks = plant(0, [range(workers)], count=40, span_ns=10 * S, drift=0).clocks
     drifts = np.array([HOW[how] for how in clocks.how]) == DRIFT
     assert drifts.mean() < 0.02
-    assert (clocks.drift[~drifts] == 0).all() and (clocks.drift_error[~drifts] == 0).all()
-    assert (np.abs(clocks.drift[drifts]) > 3 * clocks.drift_error[drifts]).all()
+    assert (clocks.drift[~drifts] == 0).all()
     drifting = plant(0, [range(8)], count=40, span_ns=10 * S, drift=1e-5).clocks
     assert (np.array([HOW[how] for how in drifting.how]) == DRIFT).sum() >= 6
 
@@ -303,45 +300,7 @@ def test_plain_medians_of_pairs_say_the_same(seed: int) -> None:
         assert abs(begins - plain) <= BOUND_NS / 2
 
 
-# ------------------------------------------------------------------------------------ errors of drifts
-
-NETS: dict[str, tuple[Sequence[Sequence[int]], Sequence[int]]] = {
-    "one group": ([range(8)], [30]),
-    "two stages": ([range(4), range(4, 8), range(8)], [40, 40, 6]),
-    "unlike stages": ([range(5), range(5, 8), range(8)], [40, 40, 6]),
-    "grid": (grid(4, 4), [20] * 4 + [10] * 4),
-    "chain": ([range(3), range(2, 5), range(4, 8), range(8, 10), range(7, 9)], [20, 12, 30, 15, 8]),
-}
-
-
-def dense_errors(anchors: Anchors, scatter_ns: float) -> Float64:
-    """Errors of drifts against their median by the normal matrix of all offsets and drifts, common ends eliminated."""
-    workers, rows = int(anchors.worker.max()) + 1, np.arange(len(anchors.worker))
-    made = np.zeros((len(rows), 2 * workers))
-    made[rows, anchors.worker] = 1
-    made[rows, workers + anchors.worker] = anchors.end_ns / S
-    for match in range(anchors.matches):
-        mine = anchors.match == match
-        made[mine] -= made[mine].mean(axis=0)
-    made[:, :workers] *= 30  # of the size of the others
-    covariance = (scatter_ns / S) ** 2 * np.linalg.pinv(made.T @ made, rcond=1e-9, hermitian=True)[workers:, workers:]
-    values, vectors = np.linalg.eigh(covariance)
-    drawn = vectors @ (
-        np.sqrt(np.maximum(values, 0))[:, None] * np.random.default_rng(1).standard_normal((workers, 4_000))
-    )
-    found: Float64 = np.std(drawn - np.median(drawn, axis=0), axis=1)
-    return found
-
-
-@pytest.mark.parametrize("net", NETS)
-def test_errors_of_drifts_are_those_of_the_matrix_of_all_workers(net: str) -> None:
-    groups, counts = NETS[net]
-    planted = plant(3, groups, counts=counts, drift=0, jitter_ns=500)
-    anchors = planted.anchors
-    zero = np.zeros(len(planted.zero_ns))
-    found = drift_errors(anchors, np.full(len(anchors.worker), 500.0), zero.astype(np.int64), zero)
-    # The fit uses 95 % of what ends tell; that groups meet at other times of their own is not counted.
-    assert found == pytest.approx(dense_errors(anchors, 500 / np.sqrt(0.95)), rel=0.12)
+# ------------------------------------------------------------------------------------ invented jobs
 
 
 def invented(seed: int, drift_ppb: int = 0, **more: int) -> tuple[Clocks, Float64]:
@@ -363,62 +322,24 @@ def invented(seed: int, drift_ppb: int = 0, **more: int) -> tuple[Clocks, Float6
 
 
 @pytest.mark.parametrize("stages", [1, 2])
-def test_drifts_that_are_none_are_not_claimed(stages: int) -> None:
+def test_drifts_that_are_none_are_next_to_never_claimed(stages: int) -> None:
     """In a pipeline few collectives tie its stages: their clocks drift apart by noise, all of a stage alike."""
     every = [invented(seed, pp=stages)[0] for seed in sampled(range(100), range(15))]
     claimed = np.array([clocks.how == HOW.index(DRIFT) for clocks in every])
-    assert claimed.mean() <= 0.01, "of 400 zeros one is more than three errors off"
-    for clocks in every:
-        assert (np.abs(clocks.drift) <= 5 * clocks.drift_error).all()
+    assert claimed.mean() <= 0.02
 
 
 @pytest.mark.parametrize("stages", [1, 2])
 def test_drifts_are_found_where_they_can_be_told(stages: int) -> None:
-    """With an error of their own that holds for clocks which all drift, too."""
-    far, missed, wrong = 0, 0, list[float]()
+    wrong, told = list[float](), list[bool]()
     for seed in sampled(range(100), range(10)):
         clocks, planted = invented(seed, 100_000, pp=stages)
         truth = (1 + planted) / (1 + np.median(planted)) - 1
-        assert 0 < clocks.drift_error.max() < 15e-6
-        is_far = np.abs(truth) > 6 * clocks.drift_error.max()
-        told = clocks.how == HOW.index(DRIFT)
-        far, missed = far + int(is_far.sum()), missed + int((is_far & ~told).sum())
-        wrong += ((clocks.drift - truth)[is_far & told] / clocks.drift_error[is_far & told]).tolist()
-    assert far > 20 and missed <= 0.01 * far
-    assert 0.7 < np.std(wrong) < 1.4 and np.mean(np.abs(wrong) > 3) <= 0.02
-
-
-def test_stages_that_few_ends_tie_have_no_drift_against_each_other() -> None:
-    """Each stage meets 60 times in a minute, all eight 6 times within 20 ms. The median of four and four is nobody's."""
-    for large, told in ((4, 0), (5, 5)):
-        planted = plant(1, [range(large), range(large, 8), range(8)], counts=[60, 60, 20_000])
-        clocks = planted.only(planted.match < 126).clocks
-        assert clocks.connected.tolist() == [0] * 8
-        drifts = clocks.how == HOW.index(DRIFT)
-        assert drifts[:large].sum() >= told - 1 and drifts.sum() <= told
-    both = plant(1, [range(4), range(4, 8), range(8)], counts=[60, 60, 60]).clocks
-    assert (both.how == HOW.index(DRIFT)).sum() >= 7
-
-
-def test_a_group_that_scatters_more_than_the_others_tells_less() -> None:
-    """Neighbours end together to 2 us, all of them across machines to 40 us: one group's scatter is no other's."""
-    planted = plant(2, [range(4), range(4, 8), range(8)], counts=[200, 200, 20], drift=0)
-    far = planted.match >= 400
-    noise = np.rint(np.random.default_rng(0).normal(0, 40_000, len(far))).astype(np.int64)
-    rough = dataclasses.replace(planted, end_ns=planted.end_ns + np.where(far, noise, 0))
-    anchors = rough.anchors
-    off = anchors.end_ns - planted.end_ns
-    assert len(off) == len(far)
-    scatter = scatter_of(anchors, off.astype(np.float64), 0)
-    assert 30_000 < scatter[far].min() <= scatter[far].max() < 50_000
-    assert not (rough.clocks.how == HOW.index(DRIFT)).any()
-
-
-def test_without_ends_errors_are_endless() -> None:
-    none = np.empty(0, np.int64)
-    nothing = drift_errors(Anchors(none, none, none, none), np.empty(0), np.zeros(3, np.int64), np.zeros(3))
-    assert nothing.tolist() == [np.inf] * 3
-    assert drift_errors(Anchors(none, none, none, none), np.empty(0), none, np.empty(0)).tolist() == []
+        far = np.abs(truth) > 5e-5
+        told += (clocks.how == HOW.index(DRIFT))[far].tolist()
+        wrong += (clocks.drift - truth)[far].tolist()
+    assert len(told) > 20 and np.mean(told) >= 0.95
+    assert np.quantile(np.abs(wrong), 0.95) < 3e-5
 
 
 # ------------------------------------------------------------------------------------- many anchors

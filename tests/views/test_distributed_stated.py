@@ -24,7 +24,8 @@ from tb_plugin.model.trace.job_tables import (
 )
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Series, Table, View
-from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of, kind_codes
+from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of
+from tb_plugin.views.distributed.matching.keys import kind_codes
 from tb_plugin.views.distributed.natural_order import in_order
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import kernel, trace

@@ -27,8 +27,7 @@ NAMES_IN_TRACES = {
     "analysis/allocator.py",  # names of device types
     "analysis/code_owner.py",  # names of packages
     "analysis/dtypes.py",  # names of element types
-    "views/distributed/bandwidth_metrics.py",  # nccl-tests defines the bandwidths
-    "views/distributed/metrics.py",  # the same
+    "views/distributed/metrics.py",  # nccl-tests defines the bandwidths
     "views/overview/configuration.py",  # keys of files, with their titles
     "views/memory/__init__.py",  # an example of a device id
 }

@@ -9,6 +9,22 @@ import basicsCss from './basics.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
+/** Options that all charts share. */
+export const CHART = { animation: false, textStyle: { fontFamily: SANS } }
+
+export const axisText = (theme: Theme) => ({ color: theme.mute, fontSize: 11, fontFamily: SANS })
+
+/** Title and lines of an axis. */
+export const axisLook = (theme: Theme, name: string, nameGap: number) => ({
+  name,
+  nameLocation: 'middle',
+  nameGap,
+  nameTextStyle: axisText(theme),
+  axisLine: { lineStyle: { color: theme.line } },
+  axisTick: { show: false },
+  splitLine: { lineStyle: { color: theme.line } },
+})
+
 interface ChartLook {
   theme: Theme
   selected: ReadonlySet<string>
@@ -156,7 +172,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { theme, compact } = look
   const scale = chartScale(series)
   const { labels, scale: xScale } = xLabels(series)
-  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
+  const text = axisText(theme)
   const many = series.x.length > 60
   const stacked = series.style === 'stacked_bars'
   const unit = series.lines[0]?.metric.unit
@@ -166,8 +182,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   // Longer labels are slanted, so that none is dropped.
   const isSlanted = stacked && labels.length <= SLANTED && labels.some((text) => text.includes(' ('))
   return {
-    animation: false,
-    textStyle: { fontFamily: SANS },
+    ...CHART,
     grid: {
       left: compact ? 46 : 58,
       right: 14,
@@ -180,12 +195,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
     xAxis: {
       type: 'category',
       data: labels,
-      name: label(series.x_metric.title, xScale),
-      nameLocation: 'middle',
-      nameGap: isSlanted ? 68 : 26,
-      nameTextStyle: text,
-      axisLine: { lineStyle: { color: theme.line } },
-      axisTick: { show: false },
+      ...axisLook(theme, label(series.x_metric.title, xScale), isSlanted ? 68 : 26),
       axisLabel: {
         ...text,
         hideOverlap: true,
@@ -195,10 +205,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
     },
     yAxis: {
       type: 'value',
-      name: label(yTitle, scale),
-      nameLocation: 'middle',
-      nameGap: compact ? 34 : 44,
-      nameTextStyle: text,
+      ...axisLook(theme, label(yTitle, scale), compact ? 34 : 44),
       splitNumber: compact ? 3 : 4,
       // Shares end at 1.
       ...(unit === 'ratio' && series.style === 'stacked_bars'
@@ -207,7 +214,6 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       // Counts have no fractions.
       minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
-      splitLine: { lineStyle: { color: theme.line } },
     },
     dataZoom: many
       ? [

@@ -4,8 +4,7 @@ import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, type Scale, scaleFor } from '../lib/format'
-import { SANS } from '../lib/tokens'
-import { tipLook, tooltipNode, totalsOf } from './chartOption'
+import { axisLook, axisNumber, axisText, CHART, tipLook, tooltipNode, totalsOf } from './chartOption'
 import { isStacked, stackedAreas } from './stackedArea'
 
 export interface Band {
@@ -96,17 +95,14 @@ export function axisScale(series: Series): Scale {
 /** In the unit of the axis: its ticks are round there. */
 const scaled = (value: number | null, scale: Scale) => (value === null ? null : value / scale.factor)
 
-const number = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 3 })
-
 /** `isBare`: without words at the axis of x. */
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isBare = false): EChartsCoreOption {
   const scale = axisScale(series)
   const window = axisRange(series, marks)
   const xScale = columnScale(series.x_metric.unit, [window[1] - window[0] || 1])
-  const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
+  const text = axisText(theme)
   return {
-    animation: false,
-    textStyle: { fontFamily: SANS },
+    ...CHART,
     // Overlays and the chart below share the axis: labels must not move it.
     grid: { ...(isBare ? BARE : GRID), outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
@@ -114,12 +110,11 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
       type: 'value',
       min: window[0],
       max: window[1],
-      name: isBare ? '' : xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
-      nameLocation: 'middle',
-      nameGap: 26,
-      nameTextStyle: text,
-      axisLine: { lineStyle: { color: theme.line } },
-      axisTick: { show: false },
+      ...axisLook(
+        theme,
+        isBare ? '' : xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
+        26,
+      ),
       splitLine: { show: false },
       axisLabel: {
         ...text,
@@ -128,7 +123,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
         showMinLabel: false,
         showMaxLabel: false,
         formatter: (value: number) => {
-          const label = number(value / xScale.factor)
+          const label = axisNumber(value / xScale.factor)
           // A long name would be cut at the edge.
           const isNear = window[1] - value < (window[1] - window[0]) * 0.02
           return isNear && label.length > 6 ? '' : label
@@ -137,15 +132,16 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
     },
     yAxis: {
       type: 'value',
-      name: `${marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? ''))} (${scale.symbol})`,
-      nameLocation: 'middle',
-      nameGap: 48,
-      nameTextStyle: text,
+      ...axisLook(
+        theme,
+        `${marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? ''))} (${scale.symbol})`,
+        48,
+      ),
       splitNumber: isBare ? 3 : 4,
       // The x axis may start before 0.
       axisLine: { onZero: false },
-      axisLabel: { ...text, formatter: number },
-      splitLine: { lineStyle: { color: theme.line } },
+      axisTick: {},
+      axisLabel: { ...text, formatter: axisNumber },
     },
     series: isStacked(series)
       ? stackedAreas(series, scale.factor, {

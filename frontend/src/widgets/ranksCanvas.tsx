@@ -1,69 +1,43 @@
 // React wrapper of the multi-rank timeline.
-import { useEffect, useRef, useState } from 'react'
-import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranks/engine'
+import { useEffect, useRef } from 'react'
+import { type RankSpot, RanksEngine } from '../canvas/ranks/engine'
 import { hoveredCollective, linkedRanksText } from '../canvas/ranks/links'
 import type { Collective, RanksScene } from '../canvas/ranks/scene'
 import type { Placing } from '../canvas/ranks/tracks'
-import type { ColorBy } from '../canvas/timeline/colors'
-import { GUTTER } from '../canvas/timeline/layout'
 import type { Bookmark, Step } from '../canvas/timeline/scene'
-import type { Range } from '../canvas/viewport'
 import { format } from '../lib/format'
-import type { KernelClasses } from '../lib/kernelClasses'
-import { useTheme } from './basics'
-import { eventsOf, type Hover, HoverTip } from './timelineCanvas'
-import { useEngine, type Windowed } from './useEngine'
+import { type Hover, HoverTip, type TimelineCanvasProps, useTimelineEngine } from './timelineCanvas'
 import css from './timelineCanvas.module.css'
-
-interface RanksProps extends Windowed<RanksEngine>, Omit<RanksEvents, 'onHover' | 'onOpen'> {
-  placing: Placing
-  collectives: readonly Collective[]
-  matches: ((name: string) => boolean) | null
-  colors: ColorBy
-  classes: KernelClasses | null
-  selected: RankSpot | null
-  range: Range | null
-  steps: readonly Step[]
-  bookmarks: readonly Bookmark[]
-  /** Pixels of the names; 0 = as at first. */
-  gutter: number
-  /** Windows whose keys are handled. */
-  keysFrom: readonly Window[]
-}
 
 /** One engine, whatever ranks it shows. */
 const ONE = {}
 
-export function RanksCanvas(props: RanksProps) {
-  const { placing, collectives, matches, colors, classes, selected, range, steps, bookmarks, gutter, engine } = props
-  const theme = useTheme()
-  const canvas = useRef<HTMLCanvasElement>(null)
-  const [hover, setHover] = useState<Hover | null>(null)
-  const latest = useRef(props)
-  latest.current = props
-
-  useEngine(canvas, ONE, props, (on) => {
-    const events: RanksEvents = {
-      ...eventsOf(
-        latest,
-        (item) => made.scene.sections.find(({ section }) => section.key === item.rank)?.scene?.colors.of(item) ?? '',
-        setHover,
-      ),
-      onOpen: () => {},
-      onSight: (keys) => latest.current.onSight(keys),
-    }
-    const made = new RanksEngine(on, theme, latest.current.view, events, latest.current.keysFrom)
-    return made
-  })
-  // biome-ignore-start lint/correctness/useExhaustiveDependencies: a ref is no dependency, and a range is its two ends
-  useEffect(() => engine.current?.setTheme(theme), [theme])
-  useEffect(() => engine.current?.setColors(colors, classes), [colors, classes])
-  useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter])
-  useEffect(() => engine.current?.setSearch(matches), [matches])
+export function RanksCanvas(
+  props: TimelineCanvasProps<RanksEngine> & {
+    placing: Placing
+    collectives: readonly Collective[]
+    selected: RankSpot | null
+    steps: readonly Step[]
+    bookmarks: readonly Bookmark[]
+    onSight: (keys: readonly string[]) => void
+  },
+) {
+  const { engine, view, keysFrom, placing, collectives, selected, steps, bookmarks } = props
+  const onSight = useRef(props.onSight)
+  onSight.current = props.onSight
+  const { canvas, hover } = useTimelineEngine(
+    props,
+    ONE,
+    (on, theme, events) => {
+      const more = { onOpen: () => {}, onSight: (keys: readonly string[]) => onSight.current(keys) }
+      return new RanksEngine(on, theme, view, { ...events, ...more }, keysFrom)
+    },
+    ({ scene }, item) => scene.sections.find(({ section }) => section.key === item.rank)?.scene?.colors.of(item) ?? '',
+  )
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: a ref is no dependency
   useEffect(() => engine.current?.setPlacing(placing), [placing])
   useEffect(() => engine.current?.setCollectives(collectives), [collectives])
   useEffect(() => engine.current?.setSelected(selected), [selected])
-  useEffect(() => engine.current?.setRange(range), [range?.start, range?.end])
   useEffect(() => engine.current?.setNotes(steps, bookmarks), [steps, bookmarks])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   return (

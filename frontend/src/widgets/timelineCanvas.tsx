@@ -1,5 +1,6 @@
 // React wrapper of the timeline.
-import { type RefObject, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
+import type { Theme } from '../canvas/surface'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'
 import { GUTTER } from '../canvas/timeline/layout'
@@ -17,23 +18,6 @@ import textCss from './text.module.css'
 import css from './timelineCanvas.module.css'
 import tipCss from './tip.module.css'
 
-interface TimelineProps extends Windowed<TimelineEngine>, Omit<TimelineEvents, 'onHover'> {
-  model: TimelineModel
-  matches: ((name: string) => boolean) | null
-  colors: ColorBy
-  /** Kernel classes, if they set the colours. */
-  classes: KernelClasses | null
-  selected: Spot | null
-  range: Range | null
-  arrangement: Arrangement
-  collapsed: ReadonlySet<string>
-  extras: Overlays
-  /** Pixels of the names of tracks; 0 = as at first. */
-  gutter: number
-  /** Windows whose keys are handled. */
-  keysFrom: readonly Window[]
-}
-
 export interface Hover {
   item: Item | null
   arrow: Arrow | null
@@ -43,54 +27,94 @@ export interface Hover {
   y: number
 }
 
-/** Engine events for the current listeners; `colorOf`: colour of the hovered item. */
-export function eventsOf(
-  latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
-  colorOf: (item: Item) => string,
-  setHover: (hover: Hover | null) => void,
-): Omit<TimelineEvents, 'onOpen'> {
-  return {
-    onView: (next, move) => latest.current.onView(next, move),
-    onUndo: () => latest.current.onUndo(),
-    onBookmark: (time) => latest.current.onBookmark(time),
-    onGutter: (width) => latest.current.onGutter(width),
-    onPick: (item) => latest.current.onPick(item),
-    onFollow: (event, spot) => latest.current.onFollow(event, spot),
-    onHover: (item, arrow, at) => {
-      setHover(item || arrow ? { item, arrow, color: item ? colorOf(item) : '', ...at } : null)
-    },
-    onRange: (next) => latest.current.onRange(next),
-    onToggle: (id) => latest.current.onToggle(id),
-  }
+/** What both timelines take. */
+export interface TimelineCanvasProps<E extends Engine> extends Windowed<E>, Omit<TimelineEvents, 'onHover' | 'onOpen'> {
+  matches: ((name: string) => boolean) | null
+  colors: ColorBy
+  /** Kernel classes, if they set the colours. */
+  classes: KernelClasses | null
+  range: Range | null
+  /** Pixels of the names of tracks; 0 = as at first. */
+  gutter: number
+  /** Windows whose keys are handled. */
+  keysFrom: readonly Window[]
 }
 
-export function TimelineCanvas(props: TimelineProps) {
-  const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, engine } = props
+interface Engine {
+  destroy(): void
+  setView(view: Range): void
+  setTheme(theme: Theme): void
+  setColors(by: ColorBy, classes: KernelClasses | null): void
+  setGutter(width: number): void
+  setSearch(matches: ((name: string) => boolean) | null): void
+  setRange(range: Range | null): void
+}
+
+/** An engine for each model, with the properties that both timelines have. `colorOf`: colour of the hovered item. */
+export function useTimelineEngine<E extends Engine>(
+  props: TimelineCanvasProps<E>,
+  model: object,
+  make: (canvas: HTMLCanvasElement, theme: Theme, events: Omit<TimelineEvents, 'onOpen'>) => E,
+  colorOf: (engine: E, item: Item) => string,
+) {
+  const { engine, matches, colors, classes, range, gutter } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [hover, setHover] = useState<Hover | null>(null)
   const latest = useRef(props)
   latest.current = props
-
   useEngine(canvas, model, props, (on) => {
-    const events: TimelineEvents = {
-      ...eventsOf(latest, (item) => made.scene.colors.of(item), setHover),
-      onOpen: (id) => latest.current.onOpen(id),
-    }
-    const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
+    const made: E = make(on, theme, {
+      onView: (next, move) => latest.current.onView(next, move),
+      onUndo: () => latest.current.onUndo(),
+      onBookmark: (time) => latest.current.onBookmark(time),
+      onGutter: (width) => latest.current.onGutter(width),
+      onPick: (item) => latest.current.onPick(item),
+      onFollow: (event, spot) => latest.current.onFollow(event, spot),
+      onHover: (item, arrow, at) =>
+        setHover(item || arrow ? { item, arrow, color: item ? colorOf(made, item) : '', ...at } : null),
+      onRange: (next) => latest.current.onRange(next),
+      onToggle: (id) => latest.current.onToggle(id),
+    })
     return made
   })
-  // A new model has a new engine. Tracks must be set before the selection.
-  // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
-  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: a new model has a new engine
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
   useEffect(() => engine.current?.setColors(colors, classes), [colors, classes, model])
   useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter, model])
   useEffect(() => engine.current?.setSearch(matches), [matches, model])
-  useEffect(() => engine.current?.setSelected(selected), [selected, model])
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
+  // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
+  return { canvas, hover }
+}
+
+export function TimelineCanvas(
+  props: TimelineCanvasProps<TimelineEngine> & {
+    model: TimelineModel
+    selected: Spot | null
+    arrangement: Arrangement
+    collapsed: ReadonlySet<string>
+    extras: Overlays
+    onOpen: (id: string) => void
+  },
+) {
+  const { model, engine, view, keysFrom, classes, selected, arrangement, collapsed, extras } = props
+  const onOpen = useRef(props.onOpen)
+  onOpen.current = props.onOpen
+  const { canvas, hover } = useTimelineEngine(
+    props,
+    model,
+    (on, theme, events) =>
+      new TimelineEngine(on, model, theme, view, { ...events, onOpen: (id) => onOpen.current(id) }, keysFrom),
+    ({ scene }, item) => scene.colors.of(item),
+  )
+  // Tracks must be set before the selection.
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: a new model has a new engine
+  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
+  useEffect(() => engine.current?.setSelected(selected), [selected, model])
   useEffect(() => engine.current?.setExtras(extras), [extras, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
+  const kernelClass = classes && hover?.item ? classOf(classes, hover.item.category, hover.item.name) : undefined
   return (
     <div data-testid="timeline" className={css.timeline}>
       <canvas
@@ -99,12 +123,7 @@ export function TimelineCanvas(props: TimelineProps) {
         role="application"
         aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time. The button As text lists the same events."
       />
-      {hover && (
-        <HoverTip
-          hover={hover}
-          kernelClass={classes && hover.item ? classOf(classes, hover.item.category, hover.item.name) : undefined}
-        />
-      )}
+      {hover && <HoverTip hover={hover} kernelClass={kernelClass} />}
     </div>
   )
 }

@@ -11,9 +11,6 @@ Float64 = npt.NDArray[np.float64]
 
 # minimum excess over the median; smaller differences do not matter
 MIN_EXCESS = 0.05
-# Q (r10) at 99 % confidence, in thousandths, by the number of values: D. B. Rorabacher, "Statistical treatment for rejection
-# of deviant values", Analytical Chemistry 63 (1991) 139-146, table 1.
-CRITICAL_Q = {3: 994, 4: 926, 5: 821, 6: 740, 7: 680, 8: 634, 9: 598, 10: 568}
 
 
 def outlier_rows(values: Float64) -> list[int]:

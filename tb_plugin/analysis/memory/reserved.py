@@ -63,12 +63,12 @@ def swings_notice(
     rule: str, subject: Subject, swings: Swings, evidence: Link, severity: Severity, driver_ns: int | None = None
 ) -> Notice:
     """Returns the finding about these swings. ``driver_ns`` is the time of the driver calls, None if unknown."""
-    figures = [
-        METRICS.figure("reserved_cycles", swings.count),
-        METRICS.figure("returned_bytes", swings.returned_bytes),
-        METRICS.figure("peak_reserved_bytes", swings.peak_bytes),
-        *subject.all_figures,
-    ]
+    values = {
+        "reserved_cycles": swings.count,
+        "returned_bytes": swings.returned_bytes,
+        "peak_reserved_bytes": swings.peak_bytes,
+    }
+    figures = [*METRICS.figures(values), *subject.all_figures]
     text = (
         f"Reserved memory{subject.of_device} drops and then rises again {{reserved_cycles}} times. In total, "
         "{returned_bytes} are returned to the driver. The peak of reserved memory is "
@@ -131,12 +131,9 @@ def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notic
         severity="info",
         text="{room_ratio} of the memory of {device} is unused: {room_bytes} of {memory_bytes} were never reserved.",
         todo=todo_of(trace, "memory_unused"),
-        figures=[
-            METRICS.figure("room_ratio", room / memory),
-            METRICS.figure("device", device.name),
-            METRICS.figure("room_bytes", room),
-            METRICS.figure("memory_bytes", memory),
-        ],
+        figures=METRICS.figures(
+            {"room_ratio": room / memory, "device": device.name, "room_bytes": room, "memory_bytes": memory}
+        ),
         measure="room_ratio",
         threshold=MIN_UNUSED_SHARE,
         evidence=Link("memory", {"device": device.name}, "Show the curve"),

@@ -16,10 +16,7 @@ Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 
 def int64s(values: Sequence[Any]) -> Int64:
-    """Returns an int64 array.
-
-    Values that are not numbers become -1. Values beyond 64 bits wrap around, so that addresses stay distinct.
-    """
+    """Returns int64; -1 = not a number. Values beyond 64 bits wrap around, so that addresses stay distinct."""
     try:  # faster than numpy's own conversion
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:

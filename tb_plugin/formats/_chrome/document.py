@@ -323,10 +323,7 @@ class Document:
         return 0
 
     def _closing_bracket(self, first: int) -> int:
-        """Reads the rest of the events if the list ends at the end of the text.
-
-        Returns the index of the closing bracket, or 0.
-        """
+        """Reads the last events. Returns the index of the closing bracket, or 0 if the list does not end here."""
         position = len(self._data)
         for _ in range(4):
             position = self._data.rfind(b"]", first, position)
@@ -354,10 +351,7 @@ class Document:
         return 0
 
     def _decode_in_place(self, first: int, end: int) -> bool:
-        """Decodes ``data[first:end]`` between temporary brackets, and passes the events to the sink.
-
-        Returns False if decoding fails.
-        """
+        """Decodes ``data[first:end]`` in temporary brackets for the sink. Returns False if decoding fails."""
         data = self._data
         kept = data[first - 1], data[end]
         data[first - 1], data[end] = _OPEN, _CLOSE

@@ -20,10 +20,7 @@ _NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 class Others:
-    """One growing column per argument name.
-
-    The column type (integer, float or text) is the narrowest that can represent all values.
-    """
+    """One growing column per argument name, of the narrowest type (integer, float, text) for all values."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner

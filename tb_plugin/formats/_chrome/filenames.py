@@ -20,11 +20,7 @@ _STEP_FOLDER = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns an uncertain candidate for a JSON file, or None for other files.
-
-    ``path`` is relative, with forward slashes. The extension of Perfetto traces is also accepted, because PyTorch
-    may write JSON to such a file.
-    """
+    """Returns an uncertain candidate for a JSON file or a ``.pftrace``, which may be JSON; None for others."""
     match = _JSON_NAME.match(PurePosixPath(path).name)
     if match is None:
         return packets_candidate(reader_id, path)

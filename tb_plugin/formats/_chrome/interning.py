@@ -69,10 +69,7 @@ class Interner:
             log.add("long_name", "repaired", count=self.cut)
 
     def name(self, text: str) -> int:
-        """Returns the id of a name.
-
-        Once all long names together exceed LONG_NAMES characters, further names are cut to LONG_NAME characters.
-        """
+        """Returns the id of a name. After LONG_NAMES characters, names are cut to LONG_NAME characters."""
         if len(text) > LONG_NAME:
             if len(text) > min(self._room, LONGEST_NAME):
                 self.cut += 1

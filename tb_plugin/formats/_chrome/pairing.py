@@ -46,10 +46,7 @@ def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> t
 
 
 def unfinished_durations(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
-    """Returns the durations of unfinished ranges, in nanoseconds.
-
-    The first ``MOST_OPEN`` ranges of each key end at ``until_ns``.
-    """
+    """Returns durations of unfinished ranges in ns. The first ``MOST_OPEN`` of a key end at ``until_ns``."""
     order = np.lexsort((time_ns, key))
     ordered, begun = key[order], time_ns[order]
     nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)

@@ -65,10 +65,7 @@ class Counted(Protocol):
 def single_pass(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
-    """Reads the only file of ``source``, and yields its document and stream.
-
-    Raises UnreadableTrace, StorageError, and any error that ``progress`` raises.
-    """
+    """Reads the only file, and yields document and stream. Raises UnreadableTrace, StorageError, progress errors."""
     head: Mapping[str, Any] = {}
 
     def report_progress(done: float) -> None:

@@ -140,10 +140,7 @@ class Segments:
         return 0
 
     def _repair_piece(self, position: int, taken: Taken) -> int:
-        """Repairs one piece.
-
-        Returns the index of the next piece, or 0 if the repair fails, for example because a bracket is open.
-        """
+        """Repairs one piece. Returns the index of the next piece, or 0, for example if a bracket is open."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):
@@ -163,10 +160,7 @@ class Segments:
         return position + 1
 
     def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
-        """Adds the intact events inside a damaged piece.
-
-        Such a piece may contain garbage, or the mixed output of two writers.
-        """
+        """Adds the intact events inside a damaged piece, which may mix the output of two writers."""
         starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
         for begin, end in itertools.pairwise([*starts, len(text)]):
             brace = text.rfind(b"}", begin, end)

@@ -29,10 +29,7 @@ class NeedsDigits(Exception):
 
 
 def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Converts microseconds (JSON numbers, or numbers as text) to nanoseconds.
-
-    Also returns how many values were limited to 64 bits. Raises NeedsDigits.
-    """
+    """Converts microseconds to nanoseconds. Also returns how many were limited to 64 bits. Raises NeedsDigits."""
     if not values:
         return np.empty(0, np.int64), 0
     if isinstance(values[0], str):  # written by Ascend's tools
@@ -71,10 +68,7 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Converts microseconds to nanoseconds. Also returns how many values were limited to 64 bits.
-
-    Texts with three decimals are converted together, for speed.
-    """
+    """Converts microseconds to nanoseconds. Also returns how many values were limited to 64 bits."""
     found = from_texts(values)
     if found is not None:
         return found, 0
@@ -107,10 +101,7 @@ def from_texts(values: Sequence[str]) -> Int64 | None:
 
 
 def _three_decimals(joined: bytes, count: int) -> Int64 | None:
-    """Converts ``count`` texts that have exactly three decimals (as in Kineto) and end with a space.
-
-    Returns None if any text has another form.
-    """
+    """Converts ``count`` texts with three decimals that end with a space, or returns None for other texts."""
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)
     dots = np.flatnonzero(letters == _DOT)

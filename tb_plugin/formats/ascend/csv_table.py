@@ -129,11 +129,7 @@ def _number(cell: str | None, log: IssueLog) -> float | None:
 
 
 def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
-    """Reads a table. Returns None if there is no header. Rows that do not fit the header are skipped and logged.
-
-    ``pieces`` are consecutive parts of the text, of any size. ``keep`` is called for each part and selects its
-    rows.
-    """
+    """Reads a table from pieces of text; None = no header. ``keep`` selects the rows of each part."""
     whole = _WholeRows(_clean(pieces, log))
     head, _, first = next(whole, b"").partition(b"\n")
     titles = _titles(head.decode())

@@ -122,10 +122,7 @@ def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
 
 
 def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
-    """Returns the row of each kernel, matched by name and start; -1 = none. Each row is matched at most once.
-
-    ``name`` and ``start_ns`` are columns of all rows. Only the rows with indices ``rows`` are searched.
-    """
+    """Returns which of ``rows`` has the name and start of each kernel; -1 = none. Each row is used once."""
     found = np.full(len(kernels), MISSING, np.int32)
     if not len(rows) or not len(kernels):
         return found

@@ -61,11 +61,7 @@ class Lanes:
         return process[place], thread[place]
 
     def order(self, stated: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-        """Returns the sort order of displayed threads.
-
-        Device threads are sorted by Lane, then by ``stated``, or by thread number if ``stated`` does not contain
-        them. Others keep the order in ``stated``.
-        """
+        """Returns the sort order of threads. Device threads are sorted by Lane, then by ``stated`` or number."""
         found = dict(stated)
         for pid, tid in self._threads:
             lane, device = self.what(pid, tid)

@@ -40,10 +40,7 @@ DIRECTION = "memcpy direction"
 
 
 class Timeline:
-    """Rows of a trace view or a database. The argument columns (``others``) that become sections are removed.
-
-    ``lane`` is the Lane of each row, and ``device`` its device; -1 = host.
-    """
+    """Rows of a trace view or a database, with the Lane and the device (-1 = host) of each row."""
 
     def __init__(self, columns: Mapping[str, Any], lane: UInt8, device: Int32, interner: Interner) -> None:
         self._columns = columns

@@ -95,19 +95,12 @@ class Decoding:
         return events
 
     def take_new_arguments(self) -> list[tuple[Learned, int]]:
-        """Returns the discovered arguments of the events decoded since the last call, and how many events have
-        each.
-
-        Excludes INTERNAL.
-        """
+        """Returns the arguments discovered since the last call, except INTERNAL, and the number of events with each."""
         counts, self._counts = self._counts, Counter()
         return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]
 
     def all_learned(self) -> list[tuple[Learned, int]]:
-        """Returns all discovered arguments, for begin and end events.
-
-        The number of events with each argument is unknown, so it is sys.maxsize.
-        """
+        """Returns all discovered arguments, for begin and end events. Counts are unknown, so they are sys.maxsize."""
         return [(learned, sys.maxsize) for key, learned in self._learned.items() if key not in INTERNAL]
 
     def _decode_counted(self, text: bytes | memoryview, digits: bool, strict: bool) -> Any:

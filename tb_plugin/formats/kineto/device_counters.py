@@ -39,11 +39,7 @@ def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEven
 
 
 def _numbered_series(counters: CounterEvents, chosen: Bool, interner: Interner) -> CounterEvents:
-    """Adds numbers to the names of series that have several values at the same time. Some metrics are aggregated in
-    two ways.
-
-    A series is renamed only if the number of values is the same at all times.
-    """
+    """Numbers the series that always have the same count of values at one time, aggregated in several ways."""
     rows = np.flatnonzero(chosen)
     _, key = np.unique(
         np.stack([column[rows] for column in (counters.pid, counters.name, counters.series)]),

@@ -93,10 +93,7 @@ class DigitEvent(Event, gc=False):
 
 
 class BoundEvent(Event, gc=False):
-    """An event with flow arrows.
-
-    An arrow leads from an event with ``flow_out`` to an event with ``flow_in`` and the same ``bind_id``.
-    """
+    """An event with flow arrows, from ``flow_out`` to ``flow_in`` of an event with the same ``bind_id``."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -147,10 +144,7 @@ def detach(args: Args | None) -> Args | None:
 
 
 def merge_arguments(begun: Args | None, ended: Args | None) -> Args | None:
-    """Merges the arguments of a begin event and its end event.
-
-    If both have an argument, the value of the end event is used.
-    """
+    """Merges the arguments of a begin event and its end event. Values of the end event win."""
     if begun is None or ended is None:
         return begun or ended
     # Fields are added while a file is read: the later class has the fields of both.

@@ -63,10 +63,7 @@ def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
-    """Returns a candidate, or None if the file is not JSON. ``path`` is relative, with forward slashes.
-
-    An annotated trace also claims the original trace if ``among`` contains it.
-    """
+    """Returns a candidate, or None. An annotated trace also claims its original in ``among``."""
     annotated = _ANNOTATED.match(path)
     also = tuple(name for end in _ENDINGS if (name := f"{annotated['trace']}{end}") in among) if annotated else ()
     match = TRACE_NAME.match(PurePosixPath(path).name)

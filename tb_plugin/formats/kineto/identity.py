@@ -98,10 +98,7 @@ def _group(head: bytes, begin: int, world: int) -> str:
 
 
 def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int | None, str]:
-    """Returns the approximate recording time in nanoseconds, and the name of its clock.
-
-    Uses the median, because events are not sorted.
-    """
+    """Returns the median recording time in nanoseconds, because events are not sorted, and its clock."""
     if not events:
         return None, ""
     from statistics import median

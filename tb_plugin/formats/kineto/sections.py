@@ -166,10 +166,7 @@ class Sections:
 
 
 def spread_column(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
-    """Returns a column of ``count`` rows.
-
-    ``stated`` contains row indices, and a value for each. Texts become string ids; -1 = missing.
-    """
+    """Returns a column of ``count`` rows from row indices and values. Texts become string ids; -1 = missing."""
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
         places, values = stated

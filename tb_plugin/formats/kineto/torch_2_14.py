@@ -64,11 +64,7 @@ def _direction(kind: str, source: str, target: str) -> str:
 
 
 def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
-    """Returns arrows between CUDA graph nodes, from start to start.
-
-    In the file, an arrow starts where a node ends. It is moved to the start of that node. If no node ends there,
-    the arrow stays unchanged.
-    """
+    """Returns arrows between CUDA graph nodes, moved from the end of a node to its start."""
     if not len(found.start_time_ns):
         return ArrowEnds()
     nodes = np.flatnonzero(of_kind(core.kind, *ON_DEVICE))
@@ -108,10 +104,7 @@ def _lane(pid: Int32, tid: Int32) -> Int64:
 
 
 def _nearest(ends: Int64, starts: Int64, order: Int64) -> Int64:
-    """Returns, for each arrow start, the last node that ends at that time, or else nearest to it.
-
-    ``ends`` are sorted. ``order`` contains the node of each end.
-    """
+    """Returns the last node that ends at each arrow start, or nearest to it. ``order``: node of each sorted end."""
     after = np.searchsorted(ends, starts + _NEAR_NS, side="right") - 1
     exact = np.searchsorted(ends, starts, side="right") - 1
     chosen = np.where((exact >= 0) & (ends[np.maximum(exact, 0)] == starts), exact, after)

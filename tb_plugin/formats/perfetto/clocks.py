@@ -68,20 +68,14 @@ class Clocks:
         return time
 
     def real_ns(self) -> int | None:
-        """Returns the nanoseconds to add to a main clock time to get the time since 1970.
-
-        Returns None if no snapshot contains both clocks.
-        """
+        """Returns the difference between time since 1970 and main clock, or None if no snapshot contains both."""
         for times in self._snapshots[0, REAL]:
             if self.main in times:
                 return times[0, REAL] - times[self.main]
         return None
 
     def _way(self, clock: Clock) -> list[tuple[list[int], list[int]]]:
-        """Returns the shortest chain of conversions to the main clock.
-
-        Each conversion uses the snapshots that contain both of its clocks.
-        """
+        """Returns the shortest chain of conversions to the main clock, by snapshots that contain both clocks."""
         before: dict[Clock, Clock] = {clock: clock}
         edge = [clock]
         while edge and self.main not in before:

@@ -180,10 +180,7 @@ class TorchColumns:
         self._rows.append((first, ordinal[is_plain]))
 
     def _count_runs(self, is_begin: Bool) -> None:
-        """Counts begin and end events.
-
-        Raises Malformed if a range starts before all ranges of the previous sequence have ended.
-        """
+        """Counts begin and end events. Raises Malformed if a range starts inside the previous sequence."""
         cuts = [0, *(np.flatnonzero(np.diff(is_begin)) + 1).tolist(), len(is_begin)]
         for first, last in pairwise(cuts):
             if is_begin[first]:
@@ -267,10 +264,7 @@ def _concatenated(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
 
 
 def _column(found: Fields, number: int, count: int) -> Int64:
-    """Returns one field of each message; 0 = missing.
-
-    If a field occurs several times in a message, the last value is used.
-    """
+    """Returns the last value of one field in each message; 0 = missing."""
     chosen = found.of(number)
     column = np.zeros(count, np.int64)
     column[chosen.message] = chosen.value
@@ -284,10 +278,7 @@ def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
 
 
 def _alike(data: UInt8, begin: Int64, end: Int64) -> list[Int64]:
-    """Groups equal texts, and returns the indices of each group in ascending order.
-
-    Raises Malformed if a text is too long for a name.
-    """
+    """Returns the ascending indices of equal texts. Raises Malformed if a text is too long for a name."""
     length = end - begin
     if int(length.max()) > _MAX_NAME_BYTES:
         raise Malformed

@@ -134,10 +134,7 @@ class Stages:
         return events
 
     def _lane(self, device: int, queue: int, interned: Interned) -> int:
-        """Returns the thread number of a queue.
-
-        In PyTorch 2.14, queues of two devices have the same number if they have the same name.
-        """
+        """Returns the thread number of a queue. In PyTorch 2.14, equally named queues share a number."""
         lane = self._lanes.get((device, queue))
         if lane is None:
             stated = interned.specifications.get(queue, f"queue {queue}")
@@ -146,9 +143,7 @@ class Stages:
         return lane[0]
 
     def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
-        """Returns, for a kind of work, the JSON that all its events share, the lane, and whether it is a host node
-        of a graph.
-        """
+        """Returns the shared JSON of a kind of work, the lane, and whether it is a host node of a graph."""
         stage, name, kernel, device, queue = key
         kind = interned.specifications.get(stage, "")
         lane = self._lane(device, queue, interned)

@@ -90,11 +90,7 @@ def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
 
 
 class Annotations(dict[bytes, str]):
-    """Maps undecoded annotations to members ``"name":value`` of a JSON object, or to "" if the annotation is
-    skipped.
-
-    Each distinct annotation is decoded once.
-    """
+    """Maps undecoded annotations to members ``"name":value`` of a JSON object, or to "" if they are skipped."""
 
     def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
         super().__init__()

@@ -143,10 +143,7 @@ def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]
 
 
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Does the same as ``_complete_packets``, but leaves ``data`` unchanged.
-
-    Appends the ranges of empty packets to ``empty``.
-    """
+    """Like ``_complete_packets``, but leaves ``data`` unchanged. Appends ranges of empty packets to ``empty``."""
     removed = 0
     position, size = 0, len(data)
     add = ends.append
@@ -179,10 +176,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
 
 
 def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Returns a number, and the index after it.
-
-    Raises IndexError at the end of the data, and ValueError if the number is too long.
-    """
+    """Returns a number, and the index after it. Raises IndexError at the end, ValueError for long numbers."""
     value = 0
     for shift in _LENGTH_SHIFTS:
         byte = data[position]

@@ -157,10 +157,7 @@ class TorchText:
             yield f'{{"ph":"B",{text}}}'
 
     def _learn(self, ahead: bytes) -> _Description:
-        """Decodes the bytes before the annotations.
-
-        The bytes may be incomplete, because a number can look like the tag of an annotation.
-        """
+        """Decodes bytes before the annotations. They may be incomplete, because numbers can look like tags."""
         try:
             event = TrackEvent.FromString(ahead)
         except DecodeError:

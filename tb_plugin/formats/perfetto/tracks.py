@@ -97,11 +97,7 @@ class Tracks:
         )
 
     def _thread_of(self, descriptor: Any) -> str:
-        """Returns the thread id of a counter, or "".
-
-        The thread id becomes part of the counter's name, because counters in Chrome's JSON belong only to a
-        process.
-        """
+        """Returns the thread id of a counter for its name, or "". In Chrome's JSON, counters have no thread."""
         parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
         return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
 

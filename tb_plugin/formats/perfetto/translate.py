@@ -69,10 +69,7 @@ class Translated:
 
     @property
     def base_ns(self) -> int | None:
-        """Returns time 0 of the trace in nanoseconds since 1970.
-
-        Returns None if this time is unknown, or if the JSON contains it.
-        """
+        """Returns time 0 in nanoseconds since 1970, or None if it is unknown or part of the JSON."""
         return self._text.base_ns if isinstance(self._text, ToolText) else None
 
     def names(self) -> Sequence[str]:
@@ -102,11 +99,7 @@ class Translated:
             yield stream, Packets(stream, self._chunk_bytes, log, messages)
 
     def _converter(self) -> TorchText | ToolText:
-        """Returns the converter for this trace.
-
-        Raises StorageError, any error that the progress callback raises, and, if there are no packets,
-        UnreadableTrace.
-        """
+        """Returns the converter. Raises StorageError, errors of the progress callback, and UnreadableTrace."""
         with self._opened(IssueLog()) as (stream, packets):
             batches = packets.batches()
             first = next(batches, None)

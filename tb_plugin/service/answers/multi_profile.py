@@ -20,7 +20,7 @@ from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import CacheFileLost, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import part_codec
-from tb_plugin.service.answers.part_scheduler import PartScheduler
+from tb_plugin.service.answers.part_scheduler import Mode, PartScheduler
 from tb_plugin.service.answers.profile_info import progress
 from tb_plugin.service.answers.questions import AnswerKind, AskMultiView, Source, WriteMergedPart
 from tb_plugin.service.answers.step_selection import chosen_steps
@@ -36,8 +36,6 @@ from tb_plugin.storage.cache import FileStore
 CHANGES = 10
 # Maximum number of workers named in a message.
 _NAMED = 5
-# Maximum number of views with cached inputs.
-_MAX_REMEMBERED = 64
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -49,18 +47,7 @@ class Request(msgspec.Struct, frozen=True):
     steps: str = ""
     """Text of the step selection."""
     kind: AnswerKind = "json"
-    wait: bool = False
-    """Whether to wait until all results are ready."""
-
-
-class _Inputs(msgspec.Struct, frozen=True, eq=False):
-    """Inputs of a view of all workers of a run."""
-
-    entries: list[Entry]
-    files: list[tuple[str, str]]
-    told: tuple[tuple[str, str], ...]
-    """View parameters that name the failed workers and the refused summaries."""
-    about: str
+    mode: Mode = "start"
 
 
 class MultiProfileAnswers:
@@ -79,12 +66,11 @@ class MultiProfileAnswers:
         self._team = team
         self._desk = desk
         self._store = store
-        self._known: dict[tuple[str, ...], _Inputs] = {}
 
     def ask(self, asked: Request) -> bytes | Profile:
         """Returns a view of several profiles, or the loading state until all results are ready.
 
-        Raises UserError.
+        In the mode ``cached``, no profile is read: if a result is not cached, the state is ``found``. Raises UserError.
         """
         asked = replace(asked, params=view_params(asked.analysis, asked.params))
         gather = self._ask_pair if asked.analysis.scope == "pair" else self._ask_workers
@@ -95,31 +81,19 @@ class MultiProfileAnswers:
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache folder is cleared repeatedly.")
 
-    def cached_answer(self, asked: Request) -> bytes | Profile:
-        """Returns a view of all workers of a run, computed from cached inputs. Reads no profile.
-
-        If the inputs are not cached or have changed, returns a Profile with the state ``found``. Raises UserError.
-        """
-        every = self._catalog.workers(asked.place)
-        known = self._known.get(_run_key(every[0], asked))
-        if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
-            try:
-                return self._combine(replace(asked, params=view_params(asked.analysis, asked.params)), known)
-            except CacheFileLost:
-                self._known.pop(_run_key(every[0], asked), None)
-        return Profile(every[0].files.run, "", every[0].files.span, "found", 0.0, 0)
-
-    def _ask_workers(self, asked: Request) -> bytes | Profile:
-        place, analysis, wait = asked.place, asked.analysis, asked.wait
+    def _ask_workers(self, requested: Request) -> bytes | Profile:
+        asked = requested
+        place, analysis, mode = asked.place, asked.analysis, asked.mode
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
         formats = registry.formats_of(analysis)
         entries = [one for one in every if one.files.reader.id in formats] or every
-        state = self._team.gather(entries, analysis, replace(asked.params, steps=None), wait, capture)
+        state = self._team.gather(entries, analysis, replace(asked.params, steps=None), mode, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file was split
-            return self._ask_workers(asked)
+            return self._ask_workers(requested)
+        unknown = Profile(entries[0].files.run, "", entries[0].files.span, "found", 0.0, 0)
         if state.waiting:
-            return progress(entries[0], len(entries), state.fraction)
+            return unknown if mode == "cached" else progress(entries[0], len(entries), state.fraction)
         if not state.ready:
             raise state.failed[0][1]
         away = tuple(worker for worker, error in state.failed if error.what == WHY)
@@ -127,24 +101,26 @@ class MultiProfileAnswers:
         told = LeftOut(failed, away).params()
         if state.refused:
             told += (("refused", _by_reason(state.refused)),)
-        inputs = _Inputs(every, _files(state.ready), told, _log_name(analysis, state.ready))
+        asked = replace(asked, params=replace(asked.params, extra=(*asked.params.extra, *told)))
+        files, about = _files(state.ready), _log_name(analysis, state.ready)
         if joining(analysis) is not None:
             beside: Sequence[tuple[str, Source]] = ()
             if others := self._profiles_in_run(entries[0], analysis):
-                found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), wait)
+                found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), mode)
+                if found.waiting and mode == "cached":
+                    return unknown
                 if found.waiting:
                     return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
                 beside = found.ready
-            merged = self._merged_part(state.ready, beside, analysis, inputs.about)
+            key = _merged_key(analysis, state.ready, beside)
+            merged = self._store.get(key, part_codec.MAPPED)
+            if merged is None and mode == "cached":
+                return unknown
+            merged = merged or self._merged_part(key, state.ready, beside, analysis, about)
             if merged is None:  # the traces of refused summaries are read instead, if present
-                return self._ask_workers(asked)
-            inputs = replace(inputs, files=[("", str(merged))])
-        key = _run_key(every[0], asked)
-        self._known.pop(key, None)
-        self._known[key] = inputs
-        while len(self._known) > _MAX_REMEMBERED:
-            self._known.pop(next(iter(self._known)), None)
-        return self._combine(asked, inputs)
+                return self._ask_workers(requested)
+            files = [("", str(merged))]
+        return self._combine(asked, files, about)
 
     def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         if not analysis.traits.companion:
@@ -155,29 +131,24 @@ class MultiProfileAnswers:
 
     def _merged_part(
         self,
+        key: str,
         parts: Sequence[tuple[str, Source]],
         beside: Sequence[tuple[str, Source]],
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """Returns the file with the merged results. If it does not exist, a worker process creates it.
+        """Merges the results in a worker process, and returns the file.
 
         Returns None if a summary was refused. The caller then uses the trace instead of the summary. Raises
         UserError.
         """
-        named = "|".join(
-            f"{worker} {source if isinstance(source, str) else source.key}" for worker, source in (*parts, *beside)
-        )
-        key = f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
-        if path := self._store.get(key, part_codec.MAPPED):
-            return path
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         target = self._store.path(key, part_codec.MAPPED)
         with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
             # The worker that merges the results also answers: it has them in memory.
             question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
             need = question.peak_memory_bytes()
-            refused = self._desk.ask(question, key=str(target), about=about, heavy=True, peak_memory_bytes=need)
+            refused = self._desk.ask(question, key=str(target), label=about, heavy=True, peak_memory_bytes=need)
         for place, refusal in refused.items():
             summary = parts[place][1]
             assert isinstance(summary, RankSummary)
@@ -192,7 +163,7 @@ class MultiProfileAnswers:
 
         Each of the two has its own step selection. An empty selection means all steps. Raises UserError.
         """
-        params, analysis, wait = asked.params, asked.analysis, asked.wait
+        params, analysis, mode = asked.params, asked.analysis, asked.mode
         exp = self._catalog.find(asked.place)
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
@@ -202,31 +173,33 @@ class MultiProfileAnswers:
             (exp, asked.steps, asked.place.capture),
         )
         for entry, text, named in sides:
-            loaded = self._loader.wait(entry, lambda fraction: None) if wait else self._loader.ready(entry)
+            loaded = self._loader.wait(entry, lambda fraction: None) if mode == "wait" else self._loader.ready(entry)
             if loaded.summary is None:
                 fraction += entry.fraction
                 continue
             only = self._captures.for_all(named, None, 1)
             labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
-            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), wait, only)
+            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), mode, only)
             if state.failed:
                 raise state.failed[0][1]
             ready += _files(state.ready)
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(replace(asked, steps=""), _Inputs([], ready, (), _log_name(analysis, ready)))
+        return self._combine(replace(asked, steps=""), ready, _log_name(analysis, ready))
 
-    def _combine(self, asked: Request, inputs: _Inputs) -> bytes:
-        params = replace(asked.params, extra=(*asked.params.extra, *inputs.told))
-        question = AskMultiView(tuple(inputs.files), asked.analysis.id, params, asked.steps, asked.kind)
-        return self._desk.ask(question, key="|".join(path for _, path in inputs.files), about=inputs.about)
+    def _combine(self, asked: Request, files: Sequence[tuple[str, str]], about: str) -> bytes:
+        question = AskMultiView(tuple(files), asked.analysis.id, asked.params, asked.steps, asked.kind)
+        return self._desk.ask(question, key="|".join(path for _, path in files), label=about)
 
 
-def _run_key(entry: Entry, asked: Request) -> tuple[str, ...]:
-    place = asked.place
-    captures_key = (place.capture, place.worker or "") if place.capture else ()
-    return (asked.analysis.id, entry.files.run, entry.files.span, place.window, *captures_key)
+def _merged_key(
+    analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
+) -> str:
+    named = "|".join(
+        f"{worker} {source if isinstance(source, str) else source.key}" for worker, source in (*parts, *beside)
+    )
+    return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
 
 
 def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:

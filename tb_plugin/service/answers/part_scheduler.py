@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -28,6 +28,8 @@ from tb_plugin.service.workers.question import ABANDONED_READ_SECONDS, Job
 from tb_plugin.storage.cache import FileStore
 
 _SUFFIX = ".part"
+# Whether missing results are computed: start computing them, also wait for them, or use only cached results.
+Mode = Literal["start", "wait", "cached"]
 
 
 class State(msgspec.Struct):
@@ -71,20 +73,23 @@ class PartScheduler:
         entries: Sequence[Entry],
         analysis: Analysis[Any],
         params: Params,
-        wait: bool = False,
+        mode: Mode = "start",
         capture: Callable[[Entry], str] = lambda entry: "",
     ) -> State:
         """Starts or continues computing the results, and returns their state.
 
-        ``wait`` blocks until every profile is done or has failed. ``capture`` returns the capture text of a profile.
+        The mode ``wait`` blocks until every profile is done or has failed. The mode ``cached`` stops at the first
+        result that is not cached. ``capture`` returns the capture text of a profile.
         """
         formats = formats_of(analysis)
         asked = [_PartRequest(entry, analysis, replace(params, table=None), capture(entry)) for entry in entries]
         while True:
             state = State()
             for each in asked:
-                self._advance(each, formats, state, wait)
-            if not state.waiting or not wait:
+                self._advance(each, formats, state, mode)
+                if state.waiting and mode == "cached":
+                    return state
+            if not state.waiting or mode == "start":
                 return state
             for entry in state.waiting:
                 try:
@@ -101,13 +106,13 @@ class PartScheduler:
         for job in jobs:
             self._workers.leave(job)
 
-    def _advance(self, asked: _PartRequest, formats: frozenset[str], state: State, wait: bool) -> None:
+    def _advance(self, asked: _PartRequest, formats: frozenset[str], state: State, mode: Mode) -> None:
         entry = asked.entry
         try:
             if entry.files.reader.id not in formats:
                 analysis_by_id(asked.analysis.id, model_of(entry.files.reader))
                 return
-            source = self._source(asked, state, wait)
+            source = self._source(asked, state, mode)
         except UserError as error:
             state.failed.append((entry.files.worker, error))
             return
@@ -118,7 +123,7 @@ class PartScheduler:
             state.ready.append((entry.files.worker, source))
             state.fraction += 1.0
 
-    def _source(self, asked: _PartRequest, state: State, wait: bool) -> Source | None:
+    def _source(self, asked: _PartRequest, state: State, mode: Mode) -> Source | None:
         """Returns the result, or None until it is ready. Raises UserError."""
         entry = asked.entry
         summary = self.summaries.of(entry) if asked.analysis.id == VIEW and not asked.capture else ""
@@ -128,7 +133,9 @@ class PartScheduler:
             raise missing_trace_error(entry.files, summary)
         if summary:
             state.refused.append((entry.files.worker, f"its summary {summary}"))
-        path = self._store.get(self._key(asked), _SUFFIX) or self._compute(asked, wait)
+        path = self._store.get(self._key(asked), _SUFFIX)
+        if path is None and mode != "cached":
+            path = self._compute(asked, mode == "wait")
         return None if path is None else str(path)
 
     def _key(self, asked: _PartRequest) -> str:
@@ -156,7 +163,7 @@ class PartScheduler:
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
-                job = self._workers.submit(question, key=entry.path, about=entry.files.url)
+                job = self._workers.submit(question, key=entry.path, label=entry.files.url)
                 self._jobs[key] = job
             self._asked[key] = float("inf") if wait else time.monotonic()
         if not wait and not job.future.done():

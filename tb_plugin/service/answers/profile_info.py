@@ -110,20 +110,13 @@ def profile_of(entry: Entry) -> Profile:
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
     """Returns the state of a profile whose trace is not loaded, from its rank summary. The state is ``ready``."""
-    model = registry.model_of(entry.files.reader)
-    return Profile(
-        run=entry.files.run,
-        worker=entry.files.worker,
-        span=entry.files.span,
+    return replace(
+        profile_of(entry),
         state="ready",
         fraction=1.0,
         events_read=known.read.events_in_file,
-        views=_expected(model),
         steps=known.steps,
         read=known.read,
-        model=model.id,
-        default_view=model.default_view,
-        features=list(model.features),
     )
 
 

@@ -25,10 +25,10 @@ from tb_plugin.registry import analysis_by_id
 from tb_plugin.rules import rule_ids
 from tb_plugin.service import part_codec
 from tb_plugin.service.answers.step_selection import chosen_steps
+from tb_plugin.service.summaries.compute import part_with_borrowed
 from tb_plugin.service.summaries.sources import RankSummary, Refusal, parts_of
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
-from tb_plugin.service.workers.parse import missing_of
 from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
 
@@ -221,11 +221,8 @@ class WritePart(msgspec.Struct, frozen=True):
     def answer(self, models: OpenModels, report: Report) -> str:
         """Writes the file and returns ``target``. Raises BadRequest, CacheRefused."""
         analysis = analysis_by_id(self.view_id)
-        numbers = models.part(self.file, analysis, self.params)
-        for view_id, names in analysis.borrows.items():
-            other = analysis_by_id(view_id)
-            if missing_of(other, models.model(self.file)) is None:
-                numbers = part_codec.with_borrowed(numbers, models.part(self.file, other, self.params), names)
+        part_of = partial(models.part, self.file, params=self.params)
+        numbers = part_with_borrowed(analysis, models.model(self.file) if analysis.borrows else None, part_of)
         body = isolated(analysis.title, lambda: part_codec.dump(numbers))
         put_atomically(self.target, lambda path: path.write_bytes(body))
         return self.target

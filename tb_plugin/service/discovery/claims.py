@@ -38,11 +38,9 @@ class Claims:
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Returns whether a file belongs to no profile."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
-        """Adds a profile, unless one of its files belongs to another profile."""
         if self.leaves(draft):
             self.drafts.append(draft)
             self._files.update(draft.candidate.names, draft.candidate.also)
@@ -68,7 +66,7 @@ def number_spans(drafts: Iterable[Draft], several: bool, readers: Sequence[str])
         timed.sort(key=lambda d: _order(d) or (0, ()))
         untimed = [d for d in group if _order(d) is None]
         untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
-        ids = _unique([_stage(d.candidate, numbers[run]) or str(i + 1) for i, d in enumerate(timed)])
+        ids = unique_names([_stage(d.candidate, numbers[run]) or str(i + 1) for i, d in enumerate(timed)])
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
         found += [_profile_files(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
     return found
@@ -80,7 +78,8 @@ def _stage(candidate: Candidate, numbers: Mapping[int, int]) -> str:
     return f"{candidate.stage}-{numbers[candidate.time_unix_ns or 0]}"
 
 
-def _unique(ids: Sequence[str]) -> list[str]:
+def unique_names(ids: Sequence[str]) -> list[str]:
+    """Returns the names; the second equal name becomes ``name (2)``."""
     count = Counter[str]()
     found = []
     for each in ids:

@@ -1,4 +1,4 @@
-"""Runs and workers of distributed jobs, from the ranks that the files report.
+"""Runs and workers of distributed jobs.
 
 First, the folders of one job become one run. Files do not contain a job name. Profiles are merged if they report the
 same world size, backend and process group, and have distinct ranks and overlapping times. A repeated rank means two
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -23,6 +23,7 @@ from tb_plugin.formats.base import JobInfo
 from tb_plugin.formats.format_entry import as_identifying_reader
 from tb_plugin.lib.intervals import RECORDING_SLACK_NS, split_by_gaps
 from tb_plugin.model.trace.worker_names import rank_worker
+from tb_plugin.service.discovery.claims import unique_names
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
 # The value ``folders`` keeps each folder a separate run.
@@ -55,12 +56,28 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns the profiles of each run that has fewer workers than the world size in ``jobs``."""
+    """Returns the profiles whose ranks are needed to name runs, workers and spans.
+
+    ``jobs`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
+    rank, or if the run has all ranks of its job and its workers are named after them.
+    """
+    asked: list[ProfileFiles] = []
+    incomplete = incomplete_runs(found := list(found), jobs)
+    for run, profiles in _ungrouped_runs(found).items():
+        sample = [(one, job) for one in profiles if (job := jobs.get(one)) is not None]
+        workers = {one.worker for one in profiles if as_identifying_reader(one.reader) is not None}
+        are_ranks = all(map(_NAMED.match, workers)) and all(one.worker == rank_worker(job.rank) for one, job in sample)
+        if sample and (run in incomplete or not are_ranks or _is_unclear(profiles, jobs)):
+            asked += profiles
+    return asked
+
+
+def incomplete_runs(found: Iterable[ProfileFiles], jobs: Jobs) -> set[str]:
+    """Returns the runs that have fewer workers than the world size in ``jobs``."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
-    parts = {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
-    return [one for one in found if one.run in parts]
+    return {one.run for one, job in jobs.items() if job is not None and job.world_size > len(workers[one.run])}
 
 
 def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
@@ -90,16 +107,10 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
     ``names`` contains the span names in the files of each recording. A recording whose files share one name gets
     that name, for example ``fit``, and the next one ``fit (2)``. All other recordings get a number.
     """
-    found: list[str] = []
-    count = Counter[str]()
-    for number, own in enumerate(names, 1):
-        name = min(own)
-        if len(own) > 1 or name.isdigit() or name == "default":
-            found.append(str(number))
-            continue
-        count[name] += 1
-        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
-    return found
+    recordings = [(str(number), min(own), len(own)) for number, own in enumerate(names, 1)]
+    return unique_names(
+        [number if count > 1 or name.isdigit() or name == "default" else name for number, name, count in recordings]
+    )
 
 
 def group_jobs(found: Sequence[ProfileFiles], jobs: Jobs, several: bool) -> list[ProfileFiles]:
@@ -289,32 +300,6 @@ def _free(name: str, taken: Set[str], what: str = "") -> str:
         number += 1
         free = f"{name} ({what}{number})"
     return free
-
-
-def profiles_without_rank(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns one profile for each worker whose rank is unknown.
-
-    ``jobs`` contains a sample of the profiles of each run. A run is skipped if no profile in the sample reports a
-    rank, or if the worker names are already ranks.
-    """
-    asked: list[ProfileFiles] = []
-    for profiles in _ungrouped_runs(found).values():
-        sample = [(one, info) for one in profiles if (info := jobs.get(one)) is not None]
-        workers = {one.worker: one for one in reversed(profiles) if as_identifying_reader(one.reader) is not None}
-        are_ranks = all(map(_NAMED.match, workers)) and all(
-            one.worker == rank_worker(info.rank) for one, info in sample
-        )
-        if sample and not are_ranks:
-            known = {one.worker for one, _ in sample}
-            asked += [one for worker, one in workers.items() if worker not in known]
-    return asked
-
-
-def profiles_with_ambiguous_times(found: Iterable[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:
-    """Returns all profiles of each run in which a rank has several workers, or in which a span contains several
-    recordings.
-    """
-    return [one for profiles in _ungrouped_runs(found).values() if _is_unclear(profiles, jobs) for one in profiles]
 
 
 def label_by_rank(found: Sequence[ProfileFiles], jobs: Jobs) -> list[ProfileFiles]:

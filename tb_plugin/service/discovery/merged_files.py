@@ -33,7 +33,6 @@ class Merged:
             self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
 
     def tell(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Stores the ranks of a merged file."""
         with self._lock:
             self._ranks[_file(found)] = ranks
 

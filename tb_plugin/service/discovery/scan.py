@@ -124,11 +124,10 @@ class Scanner:
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
+        asked = first | self._job_infos(distributed_jobs.later_candidates(found, first))
         # A run with all ranks of its job is already complete.
-        parts = self._job_infos(distributed_jobs.later_candidates(found, first))
-        asked = first | parts
-        asked |= self._job_infos(distributed_jobs.profiles_without_rank(found, asked))
-        asked |= self._job_infos(distributed_jobs.profiles_with_ambiguous_times(found, asked))
+        incomplete = distributed_jobs.incomplete_runs(found, first)
+        parts = {one: job for one, job in asked.items() if one.run in incomplete}
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
         return distributed_jobs.label_by_rank(

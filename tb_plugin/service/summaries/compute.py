@@ -10,14 +10,16 @@ import hashlib
 import logging
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
@@ -30,7 +32,6 @@ from tb_plugin.lib.temp_dirs import PrivateFolder
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.merged_ranks import rank_traces
 from tb_plugin.model.trace.table import RawTrace
-from tb_plugin.service import part_codec
 from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries import VIEW, format
@@ -81,7 +82,6 @@ class RankJob:
 
     @property
     def settings(self) -> Settings:
-        """Returns the user settings that are stored in the summary."""
         rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
         return Settings(self.steps, rules)
 
@@ -108,8 +108,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summarize:
-    """Summarises a rank in a local worker process."""
-
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
@@ -129,7 +127,6 @@ def current_settings() -> Settings:
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
-    """Runs the jobs one after another and yields their outcomes."""
     return map(summarize_rank, jobs)
 
 
@@ -145,7 +142,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
             for job in islice(coming, _QUEUED_PER_WORKER * workers - len(running)):
                 sizes = unseen_sizes({file.path: file.size for file in job.files})
                 need = min(peak_memory_bytes(registry.reader_by_id(job.reader), sizes), pool.budget)
-                asked = pool.submit(Summarize(job), key=job.name, heavy=True, peak_memory_bytes=need, about=job.name)
+                asked = pool.submit(Summarize(job), key=job.name, heavy=True, peak_memory_bytes=need, label=job.name)
                 running[asked.future] = asked
             if not running:
                 return
@@ -260,17 +257,22 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             MEMO.forget(made)
 
 
-def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
-    """Returns the result of a view for the whole profile. The result includes tables copied from other views.
+def part_with_borrowed(
+    analysis: Analysis[Any], made: Any, part_of: Callable[[Analysis[Any]], Part] | None = None
+) -> Part:
+    """Returns the result of a view, including the tables and payloads that it takes from other views.
 
-    Raises UserError.
+    ``part_of`` computes the result of one view, by default for the whole profile. Raises UserError.
     """
-    part = isolated(analysis.title, lambda: analysis.part(made, Params()))
+    part_of = part_of or (lambda view: isolated(view.title, lambda: view.part(made, Params())))
+    part = part_of(analysis)
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_by_id(view_id)
         if missing_of(other, made) is None:
-            lent = isolated(other.title, partial(other.part, made, Params()))
-            part = part_codec.with_borrowed(part, lent, names)
+            lent = part_of(other)
+            frames = {name: lent.frames[name] for name in names if name in lent.frames}
+            payloads = {name: lent.payloads[name] for name in names if name in lent.payloads}
+            part = replace(part, frames={**part.frames, **frames}, payloads={**part.payloads, **payloads})
     return part
 
 

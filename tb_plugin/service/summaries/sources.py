@@ -182,7 +182,6 @@ class Summaries:
         return known[1]
 
     def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
-        """Marks a summary as unusable."""
         self._refused[summary] = refusal, time.monotonic()
 
     def refusal(self, summary: RankSummary) -> str:

@@ -1,4 +1,7 @@
-"""De-duplication of identical requests. A request that no client waits for is cancelled."""
+"""De-duplication of identical requests.
+
+A request that no client waits for is cancelled.
+"""
 
 from __future__ import annotations
 

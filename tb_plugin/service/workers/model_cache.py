@@ -50,7 +50,6 @@ class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
 
     @property
     def without_capture(self) -> ModelFile:
-        """Returns the same file without captures."""
         return ModelFile(self.path, self.model)
 
 

@@ -342,7 +342,6 @@ def _key_figures(first: Part) -> list[Figure]:
 
 
 def read_info(report: ReadReport) -> ReadInfo:
-    """Converts the report of a reader to a payload."""
     counts = {name: getattr(report, name) for name in ReadInfo.__struct_fields__ if name != "issues"}
     issues = [
         IssueInfo(i.code, i.outcome, i.text, i.count, i.first_offset, list(i.examples), i.file) for i in report.issues

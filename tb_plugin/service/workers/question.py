@@ -78,7 +78,7 @@ class Options(TypedDict, total=False):
     """Whether the question is a parse."""
     peak_memory_bytes: int
     """Estimated peak memory of a parse."""
-    about: str
+    label: str
     """Path of the trace, for messages."""
 
 
@@ -97,7 +97,7 @@ class Job(Generic[Answer]):
         self.key = options.get("key", "")
         self.heavy = options.get("heavy", False)
         self.peak_memory_bytes = options.get("peak_memory_bytes", 0)
-        self.label = options.get("about") or self.key
+        self.label = options.get("label") or self.key
         self.long = False
         """True if the job was stopped before to make room.
 

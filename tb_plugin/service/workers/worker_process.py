@@ -1,8 +1,7 @@
 """One worker process: its interpreter, its jobs and its exit code.
 
-Log directories are untrusted. A worker must never import a ``json.py`` from a log directory or from the current
-directory. Its import path therefore contains first the standard library, then only the folders of this package and
-its dependencies.
+Log directories are untrusted. A worker must never import a ``json.py`` from the current directory, which may be a log
+directory. Its import path therefore lacks the current directory and the folder of the running script.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
-import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from contextlib import suppress
-from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -25,11 +21,8 @@ from tb_plugin.extensions import configured_names
 from tb_plugin.service.workers.question import Job, Ready
 
 _WARM_KEYS = 8
-_LAST_BYTES = 4096
 # Exit codes of a process killed for its memory, or after a failed allocation.
 _MEMORY_CODES = (137, -signal.SIGKILL)
-# Packages that a worker imports besides the standard library.
-PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.workers.worker_main import main; "
     "main(int(sys.argv[1]))"
@@ -39,22 +32,18 @@ _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 
 class Process:
-    """A worker process. The parent prints the stderr of the worker to its own stderr."""
+    """A worker process. It writes to the stderr of the parent."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
             _command(memo_bytes),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             env=_environment(),
         )
         self.pid = self._popen.pid
         self.started = False
         """Whether the process has sent a message."""
-        self._last: deque[bytes] = deque(maxlen=16)
-        self._relay = threading.Thread(target=self._pass_on, name="torch-trace-stderr", daemon=True)
-        self._relay.start()
 
     @property
     def questions(self) -> IO[bytes]:
@@ -86,34 +75,20 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             code = self._popen.wait()
-        self._relay.join(1)
         return code
-
-    def last_line(self) -> str:
-        """Returns the last line that the process wrote to stderr. Call ``close`` first."""
-        lines = b"".join(self._last)[-_LAST_BYTES:].decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-    def _pass_on(self) -> None:
-        assert self._popen.stderr is not None  # guaranteed by Popen
-        with self._popen.stderr as stream:
-            while chunk := os.read(stream.fileno(), _LAST_BYTES):
-                self._last.append(chunk)
-                with suppress(OSError):  # our stderr may be closed
-                    os.write(2, chunk)
 
 
 class Death:
-    """How a worker process ended."""
+    """How a worker process ended. ``failure`` is the reason if it was not started."""
 
-    def __init__(self, code: int | None, started: bool, last_line: str) -> None:
+    def __init__(self, code: int | None, started: bool, failure: str = "") -> None:
         self._code = code
         self._started = started
-        self._last_line = last_line
+        self._failure = failure
 
     def __str__(self) -> str:
         if self._code is None:
-            return self._last_line
+            return self._failure
         return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
 
     def error(self, about: str) -> WorkerDied:
@@ -127,14 +102,11 @@ class Death:
                     "TORCH_TRACE_MEMORY_MB to open only a window of the trace."
                 ),
             )
-        said = (
-            f" The last output of the process: {self._last_line}" if self._last_line and self._code is not None else ""
-        )
         if not self._started:
             do = "Python or its packages may be damaged. See the TensorBoard log or the terminal for details."
-            return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
+            return WorkerDied(f"A worker process could not start ({self}).", about, do)
         do = "This is a bug in Torch Trace or a library. Please report it with the log."
-        return WorkerDied(f"The worker process exited unexpectedly twice ({self}).{said}", about, do)
+        return WorkerDied(f"The worker process exited unexpectedly twice ({self}).", about, do)
 
 
 class Seat:
@@ -172,8 +144,7 @@ class Seat:
         self.warm.clear()
         if process is None:
             return Death(None, False, str(error))
-        code = process.close()
-        return Death(code, process.started, process.last_line())
+        return Death(process.close(), process.started)
 
     def end(self) -> None:
         process, self.process = self.process, None
@@ -205,18 +176,15 @@ def _environment() -> dict[str, str]:
 
 
 def import_path() -> list[str]:
-    """Returns absolute folders: the standard library, then the folders of ``PACKAGES`` in the order of
-    ``sys.path``.
+    """Returns the absolute folders of ``sys.path``, without the current directory and the folder of the running script.
 
-    The current directory and the folder of the running script come last. They are included only if they contain
-    this package or a configured extension (``registry``).
+    The folders of this package and of configured extensions (``registry``) come last, wherever they are.
     """
-    standard, suspect = _standard(), _suspect()
-    trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
-    needed = {folder for name in PACKAGES if (folder := _folder(name, trusted))}
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    suspect = {os.path.realpath(folder) for folder in ("", *([str(Path(script).parent)] if script else []))}
+    trusted = [entry for entry in sys.path if Path(entry).is_absolute() and os.path.realpath(entry) not in suspect]
     home = str(Path(__file__).absolute().parents[3])
-    ordered = [entry for entry in trusted if entry in needed]
-    return list(dict.fromkeys([*standard, *ordered, *sorted(needed), home, *_extensions()]))
+    return list(dict.fromkeys([*trusted, home, *_extensions()]))
 
 
 def _extensions() -> list[str]:
@@ -232,29 +200,3 @@ def _extensions() -> list[str]:
 
 def _place(module: ModuleType | None) -> str:
     return next(iter(getattr(module, "__path__", [])), getattr(module, "__file__", None) or "")
-
-
-def _standard() -> list[str]:
-    known = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sysconfig.get_config_var("DESTSHARED")}
-    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
-    found = [
-        entry for entry in sys.path if entry in known or (Path(entry).name == zipped and Path(entry).is_absolute())
-    ]
-    return found or sorted(filter(None, known))
-
-
-def _suspect() -> set[str]:
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    return {_real(""), *([_real(str(Path(script).parent))] if script else [])}
-
-
-def _real(entry: str) -> str:
-    return os.path.realpath(entry)
-
-
-def _folder(package: str, path: list[str]) -> str:
-    spec = PathFinder.find_spec(package, path)
-    if spec is None or spec.origin is None:
-        return ""
-    origin = Path(spec.origin)
-    return str(origin.parent.parent if origin.name.startswith("__init__.") else origin.parent)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,7 +40,6 @@ class Categories(DeclaredView, entry=VIEW):
         now, at_peak = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
         when = "at the peak" if requested is None else "at the selected time"
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-        found = _CategoryColumns(now, tops, _allocated(memory, times[0], span.end_ns))
         facts: dict[str, Number] = {
             "memory.categories.peak_bytes": peak.bytes,
             "memory.categories.peak_time_ns": peak.time_ns,
@@ -54,15 +54,9 @@ class Categories(DeclaredView, entry=VIEW):
             "composition": _composition(now, when),
             "data_quality": data_notices(memory, at_peak),
         }
-        frame = _frame(memory, found, when)
+        frame = _frame(now, tops, _allocated(memory, times[0], span.end_ns), when)
         coverage = CoverageInfo(window_ns=span.end_ns - span.start_ns, complete=memory.report.complete)
         return Part(coverage, facts, {frame.name: frame}, payloads, (*payloads, frame.name))
-
-
-class _CategoryColumns(msgspec.Struct, frozen=True):
-    now: Int64
-    tops: list[Top]
-    allocated: Int64 | None
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
@@ -75,11 +69,8 @@ def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | No
 
 
 def _summary(memory: CategoryMemory, peak: Top) -> Figures:
-    figures = [
-        METRICS.figure("categories_peak_bytes", peak.bytes),
-        METRICS.figure("categories_peak_time_ns", peak.time_ns),
-        METRICS.figure("categories_before_bytes", int(memory.before.sum())),
-    ]
+    values = {"categories_peak_bytes": peak.bytes, "categories_peak_time_ns": peak.time_ns}
+    figures = METRICS.figures({**values, "categories_before_bytes": int(memory.before.sum())})
     return Figures("summary", "Memory", "", figures, "headline")
 
 
@@ -92,30 +83,24 @@ def _composition(now: Int64, when: str) -> Breakdown:
     return Breakdown("composition", f"Memory {when}", "", "bytes", int(now.sum()), parts, "bar")
 
 
-def _frame(memory: CategoryMemory, found: _CategoryColumns, when: str) -> Frame:
-    total = int(found.now.sum())
-    order = sorted(TITLES, key=lambda category: -int(found.now[CATEGORIES.index(category)]))
+def _frame(at_time: Int64, tops: Sequence[Top], allocated: Int64 | None, when: str) -> Frame:
+    total = int(at_time.sum())
+    order = sorted(TITLES, key=lambda category: -int(at_time[CATEGORIES.index(category)]))
     number = [CATEGORIES.index(category) for category in order]
-    now = found.now[number]
+    now = at_time[number]
     columns = {
         "tensor_category": pa.array([TITLES[category] for category in order], pa.large_string()),
         "category_bytes": pa.array(now),
         "category_share": pa.array([int(value) / total if total else None for value in now], pa.float64()),
-        "category_peak_bytes": pa.array([found.tops[i].bytes for i in number], pa.int64()),
-        "category_peak_time_ns": pa.array([found.tops[i].time_ns for i in number], pa.int64()),
+        "category_peak_bytes": pa.array([tops[i].bytes for i in number], pa.int64()),
+        "category_peak_time_ns": pa.array([tops[i].time_ns for i in number], pa.int64()),
     }
-    if found.allocated is not None:
-        columns["category_allocated_bytes"] = pa.array(found.allocated[number])
-    seen = np.flatnonzero([found.tops[i].bytes > 0 for i in number])
-    return Frame(
-        name="memory_categories",
-        title=f"Categories {when}",
-        columns=METRICS.columns(*columns),
-        data=pa.table(columns).take(seen),
-        row_key=("tensor_category",),
-        name_column="tensor_category",
-        sort=Sort("category_bytes", True),
-    )
+    if allocated is not None:
+        columns["category_allocated_bytes"] = pa.array(allocated[number])
+    seen = np.flatnonzero([tops[i].bytes > 0 for i in number])
+    data, sort = pa.table(columns).take(seen), Sort("category_bytes", True)
+    key = "tensor_category"
+    return Frame("memory_categories", f"Categories {when}", METRICS.columns(*columns), data, (key,), key, sort)
 
 
 # Categories named in the sentence, each with at least ``LEAST`` of the peak.

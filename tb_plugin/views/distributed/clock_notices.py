@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.payloads import Notice
-from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, BELOW, KNOWN
+from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
 from tb_plugin.views.distributed.clocks.offsets import FEWEST
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
 # smaller offsets do not matter when timelines are compared side by side
 MIN_OFFSET_NS = 1_000_000
 # smaller residuals are invisible when timelines are compared side by side
 MIN_RESIDUAL_NS = 50_000
-SUPPRESSED_SHARE = 0.5
-TRANSFER_DIFFERENCE = 0.2
 
 
 def clock_notices(data: JobData) -> list[Notice]:
@@ -27,9 +24,7 @@ def clock_notices(data: JobData) -> list[Notice]:
         _offsets_notice(data),
         _residuals_notice(data),
         _unknown_notice(data),
-        _suppressed_notice(data),
         _late_start_notice(data),
-        _transfer_notice(data),
     )
     return [notice for notice in every if notice is not None]
 
@@ -88,25 +83,6 @@ def _unknown_notice(data: JobData) -> Notice | None:
     return Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
 
 
-def _suppressed_notice(data: JobData) -> Notice | None:
-    arrival = data.one_each(data.calls.late.arrival)
-    below, known = (int((arrival == code).sum()) for code in (BELOW, KNOWN))
-    if below <= SUPPRESSED_SHARE * (below + known):
-        return None
-    text = (
-        "At {arrivals_suppressed} of {arrivals} collectives, the arrival times differ by less than the "
-        "clock accuracy ({clock_residual_ns}). No rank is reported as late at these collectives."
-    )
-    figures = [
-        METRICS.figure("arrivals_suppressed", below),
-        METRICS.figure("arrivals", below + known),
-        METRICS.figure("clock_residual_ns", int(data.clocks.residual_ns.max(initial=0))),
-    ]
-    return Notice(
-        "arrivals_suppressed", "info", text, "Nothing to fix: wait and transfer do not depend on clocks.", figures
-    )
-
-
 def _late_start_notice(data: JobData) -> Notice | None:
     later = int((data.one_each(data.calls.late.arrival) == BEGAN_LATER).sum())
     if not later:
@@ -119,33 +95,3 @@ def _late_start_notice(data: JobData) -> Notice | None:
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
-
-
-def _transfer_notice(data: JobData) -> Notice | None:
-    """Returns a notice if two estimates of transfer time disagree.
-
-    The first estimate is the shortest call. The second is the time from the last start to the last end of the
-    calls.
-    """
-    calls, first = data.calls, data.first_rows
-    both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
-    # Each clock may be wrong by its residual.
-    slack = int(data.clocks.residual_ns[calls.worker[both]].sum())
-    shortest, by_clocks = int(calls.waiting.transfer_ns[both].sum()), int(calls.late.moved_ns[both].sum())
-    if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
-        return None
-    text = (
-        "Transfer time is uncertain. Judging by the shortest call of each of {arrivals} collectives, the "
-        "transfer takes {transfer_ns}. Judging by corrected clocks, the time from the last rank's start "
-        "to the last rank's end is {arrival_transfer_ns}. The ranks do not end these collectives at the "
-        "same time."
-    )
-    figures = [
-        METRICS.figure("transfer_ns", shortest),
-        METRICS.figure("arrivals", len(both)),
-        METRICS.figure("arrival_transfer_ns", by_clocks),
-    ]
-    advice = (
-        "Trust bandwidths only if the columns Transfer and Transfer by clocks of the table Single collectives agree."
-    )
-    return Notice("transfer_estimates", "info", text, advice, figures)

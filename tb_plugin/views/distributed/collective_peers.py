@@ -1,4 +1,4 @@
-"""Calls of one collective on all workers, and collectives of selected workers within time ranges."""
+"""Calls of one collective on all workers, or of selected workers."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
@@ -14,9 +15,10 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import straggler_report
 
+Int64 = npt.NDArray[np.int64]
+
 # name of the payload; reports list its figures as distributed.<key>
 FACTS = "facts"
-_HUNDREDTHS = 95
 
 
 def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
@@ -34,7 +36,7 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
         figures += [
             METRICS.figure("wait_share", wait_share(data)),
             METRICS.figure("skew_p95_ns", _skew(data)),
-            METRICS.figure("clock_residual_p95_ns", _residual(data)),
+            METRICS.figure("clock_residual_p95_ns", _percentile(data.clocks.residual_ns[data.clocks.comparable])),
             METRICS.figure("matched", total_of(rows, "matched")),
             METRICS.figure("unmatched", total_of(rows, "unmatched")),
             METRICS.figure("bounded", total_of(rows, "bounded")),
@@ -56,10 +58,7 @@ def wait_share(data: JobData) -> float | None:
 
 
 def largest_collective(operations: Frame) -> tuple[str, float | None]:
-    """Returns name and mean bus bandwidth of the collective with the most bytes.
-
-    Collectives with unknown bus bandwidth are ignored.
-    """
+    """Returns name and mean bus bandwidth of the collective with a known bandwidth and the most bytes."""
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
         return "", None
@@ -81,54 +80,37 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
 
     Rows of workers without steps do not change.
     """
-    latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
-    return [
-        {
-            **row,
-            "latency_ns": latency[w],
-            **({} if data.is_single else {"wait_ns": wait[w], "transfer_ns": transfer[w]}),
-        }
-        if count
-        else row
-        for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
-    ]
+    keys = ("latency_ns",) if data.is_single else ("latency_ns", "wait_ns", "transfer_ns")
+    within = zip(*(times[:, :-1].sum(axis=1).tolist() for times in data.times[: len(keys)]), strict=True)
+    every = zip(rows, within, data.step_counts.tolist(), strict=True)
+    return [{**row, **dict(zip(keys, times, strict=True))} if count else row for row, times, count in every]
 
 
 def exposed_share(rows: list[Row]) -> float | None:
-    """Returns exposed communication time divided by step time, summed over the workers in ``rows``; None without
-    steps.
-    """
+    """Returns exposed communication divided by step time, summed over the workers in ``rows``; None without steps."""
     time = total_of(rows, "step_total_ns")
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """Returns the cost of the costliest straggler, or 0 without stragglers."""
+    """Returns the cost of the costliest straggler: 0 without stragglers, None without an estimate."""
     report = straggler_report(data)
     worst = report.costly[0] if report.costly else None
-    low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
-    known = bool(len(report.stragglers.worker)) and report.mean_ns > 0
+    lost = report.lost(worst) if worst is not None else 0.0
+    known = bool(len(report.stragglers.worker)) and report.has_costs
     return [
         METRICS.figure("stragglers", len(report.costly)),
         METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
-        METRICS.figure("lost_ns", high if known else None),
-        METRICS.figure("lost_low_ns", low if known else None),
-        METRICS.figure("lost_share", high / report.mean_ns if known else None),
+        METRICS.figure("lost_ns", lost if known else None),
+        METRICS.figure("lost_share", lost / report.mean_ns if known else None),
     ]
 
 
 def _skew(data: JobData) -> int | None:
     """Returns the 95th percentile of the arrival skew in ns, over collectives whose skew exceeds the clock error."""
     rows = data.first_rows
-    known = rows[data.sure.skew[rows]]
-    if not len(known):
-        return None
-    values = data.calls.late.skew_ns[known]
-    return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])
+    return _percentile(data.calls.late.skew_ns[rows[data.sure.skew[rows]]])
 
 
-def _residual(data: JobData) -> int | None:
-    values = data.clocks.residual_ns[data.clocks.comparable]
-    if not len(values):
-        return None
-    return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])
+def _percentile(values: Int64) -> int | None:
+    return int(quantile_by(np.zeros(len(values), np.int64), values, 1, 95)[0]) if len(values) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -53,10 +53,11 @@ def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Param
         straggler_notices = [uneven]
     steps = dict(zip(data.names, data.step_counts.tolist(), strict=True))
     means = {str(row["worker"]): _mean_step(row, steps[str(row["worker"])]) for row in in_steps(data, rows)}
-    moved = [row for row in whole if not _reports_less_transit(data, row) and row["worker"] not in late_ones]
+    transit = data.reported.moving_ns
+    moved = [row for row in whole if not _reports_less_transit(transit, row) and row["worker"] not in late_ones]
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
-        *_transferring([means[str(row["worker"])] for row in moved], data.reported.moving_ns),
+        *_transferring([means[str(row["worker"])] for row in moved], transit),
         *memory,
         *notices,
     ]
@@ -102,7 +103,7 @@ def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[No
 
 
 def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
-    """Yields notices about inferred groups, estimated transfer times and calls without a match."""
+    """Yields notices about inferred groups and calls without a match."""
     if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
             "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
@@ -114,12 +115,6 @@ def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
         ]
         advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
         yield Notice("groups_inferred", "info", text, advice, figures)
-    if estimated := total_of(rows, "estimated"):
-        text = (
-            "For {estimated} calls, the worker that probably arrived last has no recorded call. The transfer "
-            "time is estimated from calls of the same collective on all workers."
-        )
-        yield Notice("estimated", "low", text, _SAME_STEPS, [METRICS.figure("estimated", estimated)])
     if unmatched := total_of(rows, "unmatched"):
         text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
         yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])
@@ -222,12 +217,12 @@ def _bound_prefixes(row: Row) -> tuple[str, str]:
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
-def _reports_less_transit(data: JobData, row: Row) -> bool:
+def _reports_less_transit(transit: Mapping[str, int], row: Row) -> bool:
     """Returns whether the reported transit time is less than half of the measured transfer time.
 
     In this case, the measured transfer time contains wait for ranks that are not loaded.
     """
-    moved = data.reported.moving_ns.get(str(row["worker"]))
+    moved = transit.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
 

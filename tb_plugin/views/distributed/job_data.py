@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed import merge as j
@@ -51,12 +52,11 @@ class JobCalls(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def moving_ns(self) -> Int64:
-        """Returns the time at which the transfer starts in each call, ns."""
+        """Returns the start of the transfer in each call, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
     def matched(self) -> Bool:
-        """Returns whether each call is matched to a call of another worker."""
         return self.match >= 0
 
     def take(self, keep: Bool) -> JobCalls:
@@ -156,15 +156,8 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         cause, at, length = caused_by(
             self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
         )
-        total = np.zeros((len(self.names), width), np.int64)
-        np.add.at(total, (cause, at % width), length)
-        return total
-
-    @cached_property
-    def caused_ns(self) -> Int64:
-        """Returns how long other workers wait for each worker in total, ns."""
-        found: Int64 = self.caused.sum(axis=1)
-        return found
+        total = sum_by(cause * width + at % width, length, len(self.names) * width)
+        return total.reshape(len(self.names), width)
 
     @property
     def _place(self) -> Int64:
@@ -175,25 +168,19 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 
+@cached_by_argument
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """Selects the steps ``chosen`` from the result of ``merge.join``. If ``chosen`` is None, all steps are selected."""
-    return _job_data(joined, chosen)
-
-
-@cached_by_argument
-def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
     left_out = ranks.filter(pc.invert(is_rank))
     names = tuple(ranks.filter(is_rank)["worker"].to_pylist())
     labels = tuple(tables[j.LABELS]["step"].to_pylist())
-    wanted = None if chosen is None else set(chosen)
-    steps = tables[j.STEPS]
+    steps, seen = tables[j.STEPS], _job_calls(tables[j.CALLS])
     if chosen is not None:
+        wanted = set(chosen)
         steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
-    seen = _job_calls(tables[j.CALLS])
-    if wanted is not None:
-        seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
+        seen = seen.take(np.array([*(label in wanted for label in labels), False], np.bool_)[seen.step])
     world_size = joined.facts.get("distributed.world_size")
     return JobData(
         names=names,
@@ -209,7 +196,7 @@ def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         clocks=clocks_from(tables[j.CLOCKS]),
         is_zero_reported=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
         kernels=tables.get(j.KERNELS),
-        summary=None if chosen is None else _job_data(joined, None),
+        summary=None if chosen is None else job_data(joined, None),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,18 +17,17 @@ from msgspec.structs import astuple, replace
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
-from tb_plugin.lib.groupby import group_sorted, quantile_by
+from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Notices
-from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of
+from tb_plugin.views.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
 from tb_plugin.views.distributed.comparable_profiles import integer_fact, why_not_compared
-from tb_plugin.views.distributed.matching.groups import Groups, Ranks, ReportedGroup, rows_with_shapes
-from tb_plugin.views.distributed.matching.infer_groups import ALIKE, fill_from_collective, group_from_ranks
+from tb_plugin.views.distributed.matching.groups import Groups, ReportedGroup, groups_of_callers, rows_with_shapes
 from tb_plugin.views.distributed.matching.keys import compared_columns, groups_in, is_one_of, numbers_of, texts_of
-from tb_plugin.views.distributed.matching.match import match_calls, no_matches
+from tb_plugin.views.distributed.matching.match import ENDS, fill_from_collective, match_calls, no_matches
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
@@ -48,13 +46,15 @@ CLOCKS = "clocks"
 # calls outside the steps)
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
 # columns of CALLS, in the order of the fields of Lateness
-LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
+LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived")
 GROUPS, DEVICES = "process_groups", "devices"
 # ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
 # payload with the notice about repeated memory
 REPEATED = "repeated"
 
+# collectives for which all ranks report the same size, so calls of equal size belong together
+ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 _MOST_RANKS = (1 << 31) - 1
 # above this size of calls, returning memory to the system is worth the time
 _LARGE_BYTES = 20_000_000
@@ -100,12 +100,12 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     del ordered
     if data.nbytes > _LARGE_BYTES:
         give_back_memory()
-    listed = _stated_groups(parts)
-    groups = groups_in(data, listed)
     ranks = _ranks(names, parts, left_out)
+    groups, inferred = _call_groups(data, parts, ranks["rank"].to_pylist()[: len(parts)], size)
     members = _members(groups)
-    group_data = _GroupData(groups.code, numbers_of(members, "size"), listed)
-    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, group_data)
+    data = data.append_column("group_code", pa.array(groups.code))
+    data = data.append_column("inferred_group", inferred)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, numbers_of(members, "size"))
     tables = {
         RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
@@ -237,18 +237,30 @@ def _members(groups: Groups) -> pa.Table:
     return pa.table({"ranks": known, "size": pc.list_value_length(known).cast(pa.int64())})
 
 
-class _GroupData(msgspec.Struct, frozen=True, eq=False):
-    code: Int64
-    size: Int64
-    """Number of ranks of each group; -1 = unknown."""
-    listed: Sequence[ReportedGroup]
+def _call_groups(
+    data: pa.Table, parts: Sequence[Part], ranks: Sequence[int | None], world_size: int | None
+) -> tuple[Groups, pa.Array]:
+    """Returns the groups of all calls, and the names of groups that are inferred from the callers."""
+    listed = _stated_groups(parts)
+    groups, names = groups_in(data, listed), dict[int, str]()
+    if world_size == len(parts) > 1 and None not in ranks:
+        collective, titles = texts_of(data, "collective")
+        is_blank = is_one_of(*texts_of(data, "group"), {""}) & is_one_of(collective, titles, ALIKE)
+        kind = codes(collective, texts_of(data, "dtype")[0], numbers_of(data, "elements"))
+        worker = numbers_of(data, "worker")
+        groups, names = groups_of_callers(groups, worker, kind, np.flatnonzero(is_blank), ranks, listed)
+    name_of = pa.array([names.get(code) for code in range(len(groups.ranks))], pa.string())
+    return groups, name_of.take(pa.array(groups.code)).dictionary_encode()
 
 
 def _calls(
-    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, group_data: _GroupData
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, sizes: Int64
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns the matched calls of all workers, sorted by worker and time, and the clocks of the workers."""
-    workers, groups = ranks.num_rows, group_data.code
+    """Returns the matched calls of all workers, sorted by worker and time, and the clocks of the workers.
+
+    ``sizes`` has the number of ranks of each ``group_code`` (-1 = unknown).
+    """
+    workers, groups = ranks.num_rows, numbers_of(data, "group_code")
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -258,28 +270,20 @@ def _calls(
     matches = match_calls(calls) if workers > 1 else no_matches(len(worker))
     label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    size = fill_from_collective(label, np.where(size >= 1, size, group_data.size[groups]))
-    inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
-    if world_size == workers and ((size < 1) & (label >= 0)).any():
-        blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
-        alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
-        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, group_data.listed)
-        inferred[size >= 1] = -1
-    size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
+    size = fill_from_collective(label, np.where(size >= 1, size, sizes[groups]))
     times = waits_and_transfers(calls, label, dur, np.where(two_ended, 2, size), all_here)
     synchronizing = is_one_of(collective, names, SYNCHRONIZING)
     start, on_device = numbers_of(data, "start_ns"), data["on_device"].to_numpy()
     anchors = anchors_of(worker, label, calls.group, start + dur, on_device, synchronizing)
     is_stated, zero = _zeros(ranks["base_time_ns"])
     clocks = clocks_of(anchors, zero)
-    late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
+    late = lateness_of(clocks, worker, label, calls.group, start)
     moved, rated = _bytes(data, collective, names, label)
     data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
     added = {
         "step_place": steps,
         "match": label,
-        "match_kind": matches.by,
-        "group_code": groups,
+        "match_kind": np.where((label >= 0) & two_ended, ENDS, matches.by),
         "matched_workers": times.workers,
         "last": times.last,
         "transfer_ns": times.transfer_ns,
@@ -287,9 +291,6 @@ def _calls(
         "bus_factor": _factors(collective, names, size),
         "rated": rated,
         "ranks_of_group": np.minimum(size, _MOST_RANKS).astype(np.int32),
-        "inferred_group": pa.DictionaryArray.from_arrays(
-            pa.array(inferred, pa.int32(), mask=inferred < 0), pa.array([name for _, name in found], pa.string())
-        ),
         **dict(zip(LATE, astuple(late), strict=True)),
     }
     for key, values in added.items():

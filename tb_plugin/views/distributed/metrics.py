@@ -27,11 +27,10 @@ _TEXTS = {
     "process": ("Process", "Recorded rank, else the worker name."),
     "match_kind": (
         "Matched by",
-        "number: recorded. inferred number: corrected or filled in. order: position in the group. ends: "
-        "position among transfers of both ranks.",
+        "number: recorded sequence number. order: position among equal calls of the group and step.",
     ),
     "inferred_group": ("Inferred group", "Process group inferred from the calling ranks."),
-    "timing": ("Timing", "measured: all ranks loaded. bound: ranks missing. estimated: median of similar collectives."),
+    "timing": ("Timing", "measured: all ranks of the group have the call. bound: a rank lacks the call."),
     "outlying": ("Outlier", "Step part furthest above the median of all ranks."),
     "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
     "stage_ranks": ("Ranks", "Ranks of the stage."),
@@ -52,7 +51,6 @@ _COUNTS = {
     "elements": ("Elements", "Buffer elements used to compute the collective's size."),
     "bounded": ("Bounds", "Matched calls with missing ranks."),
     "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
-    "estimated": ("Estimated", "Matched calls whose transfer time is estimated."),
     "clock_anchors": ("Anchors", "Synchronising collectives whose ends are used in the clock fit."),
     "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median absolute deviations."),
     "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
@@ -86,7 +84,6 @@ _TIMES = {
     "mean_elapse_ns": ("Mean elapsed", "Elapsed time divided by calls."),
     "mean_transit_ns": ("Mean transit", "Transit time divided by calls."),
     "issued_ns": ("Issued", "Start of the launching call on the host."),
-    "needed_ns": ("Needed", "Start of the first host call that waits for the collective."),
     "before_ns": ("Before", "Time from the group's previous call (or step start) to this call."),
     "before_compute_ns": ("Compute before", "Compute time before the call."),
     "before_communication_ns": ("Communication before", "Time before the call when only another group communicates."),
@@ -99,11 +96,6 @@ _TIMES = {
     "transfer_ns": ("Transfer", "Collective duration on the last rank to arrive; overlapping calls count once."),
     "lateness_ns": ("Lateness", "Corrected start minus the median start of the collective."),
     "arrival_skew_ns": ("Arrival skew", "Time from first to last corrected start."),
-    "arrival_wait_ns": ("Wait by clocks", "Time from corrected start to last corrected start."),
-    "arrival_transfer_ns": ("Transfer by clocks", "Time from last corrected start to last corrected end."),
-    "mean_arrival_transfer_ns": (
-        "Mean transfer by clocks", "Mean transfer by clocks, over collectives with known arrivals.",
-    ),
     "clock_offset_ns": ("Offset", "Clock correction at trace start, relative to the median rank."),
     "clock_range_ns": ("Clock range", "Largest minus smallest offset of comparable clocks."),
     "clock_residual_ns": ("Residual", "95th percentile of anchor distances from the median end."),
@@ -160,7 +152,6 @@ _RATIOS = {
 }
 _NUMBERS = {
     "bus_factor": ("Factor", "nccl-tests factor for the collective and group size."),
-    "clock_drift_error_ppb": ("Drift error (ppb)", "Standard error of the drift."),
     "clock_drift_ppb": ("Drift (ppb)", "Clock correction per second, relative to the median rank."),
     "slowdown": ("Slowdown", "Median transfer time divided by the median over all node sets."),
 }

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
-from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
+from tb_plugin.lib.groupby import group, quantile_by, sum_by
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import frame, table
 from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.tables import nothing_in
 
 Int64 = npt.NDArray[np.int64]
-_Titles = tuple[str, str, str]
-_Title = Callable[[int], _Titles]
 
 TABLE = "operation_kinds"
 KIND = {
@@ -29,7 +27,6 @@ KIND = {
     "workers": pa.int64(), "same_groups": pa.int64(),
 }  # fmt: skip
 _KEYS = ("collective", "dtype", "group_description")
-_HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
@@ -39,98 +36,90 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     """
     if data.is_single or not operations.num_rows:
         return {}
-    described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
     # Groups without a description use their name.
-    of_row, titles = _kinds(operations, described)
-    kinds = group_sorted(of_row)
-    first, kind, count = kinds.first, kinds.of, len(kinds)
+    described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
+    titles: dict[tuple[str, str, str], int] = {}
+    kind, of_call = (_kinds(each, described, titles) for each in (operations, data.calls.data))
+    count = len(titles)
     calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
     is_matched = np.asarray(operations["transfer_ns"].is_valid())
-    transfer = quantile_by(
-        kind[is_matched], operations["transfer_ns"].filter(pa.array(is_matched)).to_numpy(), count, 50
-    ).tolist()
-    has_match = (np.bincount(kind[is_matched], minlength=count) > 0).tolist()
-    low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
-    least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
-    places = {titles(row): at for at, row in enumerate(first.tolist())}
-    of_call, called = _kinds(data.calls.data, described)
-    workers = _distinct_counts(kind, texts_of(operations, "worker")[0], count)
-    groups = _group_counts(data.calls, of_call, called, places)
-    every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, report = _most_awaited(data.calls, of_call, called, places), straggler_report(data)
+    transfer = operations["transfer_ns"].drop_null().to_numpy()
+    columns: dict[str, list[object]] = {
+        "same_groups": _group_counts(data, of_call, count),
+        "workers": np.bincount(_firsts(kind, texts_of(operations, "worker")[0]), minlength=count).tolist(),
+        "calls": sum_by(kind, calls, count).tolist(),
+        "transfer_median_ns": quantile_by(kind[is_matched], transfer, count, 50).tolist(),
+    }
+    for key, values, hundredths in (
+        ("calls_least", calls, 0), ("calls_most", calls, 100), ("latency_low_ns", latency, 5),
+        ("latency_median_ns", latency, 50), ("latency_high_ns", latency, 95),
+    ):  # fmt: skip
+        columns[key] = quantile_by(kind, values, count, hundredths).tolist()
+    has_transfer = np.bincount(kind[is_matched], minlength=count) > 0
     rows: list[Row] = [
         {
-            **dict(zip(_KEYS, titles(row), strict=True)),
-            "same_groups": groups[at],
-            "workers": workers[at],
-            "calls": every[at],
-            "calls_least": least[at],
-            "calls_most": most[at],
-            "latency_low_ns": low[at],
-            "latency_median_ns": middle[at],
-            "latency_high_ns": high[at],
-            "transfer_median_ns": transfer[at] if has_match[at] else None,
-            "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
-            "awaited_ns": awaited[at][1] if at in awaited else None,
-            "held_up_by": report.root_of_waits(awaited[at][2]) if at in awaited else None,
+            **dict.fromkeys(KIND),
+            **dict(zip(_KEYS, title, strict=True)),
+            **{key: column[at] for key, column in columns.items()},
         }
-        for at, row in enumerate(first.tolist())
+        for title, at in titles.items()
     ]
+    report = straggler_report(data)
+    for at, (worker, wait, waiting) in _most_awaited(data, of_call).items():
+        awaited = {
+            "awaited_worker": data.names[worker],
+            "awaited_ns": wait,
+            "held_up_by": report.root_of_waits(waiting),
+        }
+        rows[at] |= awaited
+    for at in np.flatnonzero(~has_transfer).tolist():
+        rows[at]["transfer_median_ns"] = None
     rows.sort(key=lambda row: (-int(str(row["latency_median_ns"])), *(str(row[key]) for key in _KEYS)))
     shown = table(KIND, rows)
     hidden = ("calls_least", "calls_most", *nothing_in(shown))
     return {TABLE: frame(TABLE, "Operations of all workers", shown, _KEYS, "collective", hidden)}
 
 
-def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
-    """Returns the code of each row's kind, and a function that returns the titles of a row's kind."""
-    (collective, titles), (dtype, types), (group, names) = (
-        texts_of(data, key) for key in ("collective", "dtype", "group")
-    )
-    place: dict[str, int] = {}
-    of_group = np.array([place.setdefault(described.get(name) or name, len(place)) for name in names], np.int64)
-    labels, label = list(place), of_group[group]
-    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], labels[label[row]])
+def _kinds(data: pa.Table, described: Mapping[str, str], titles: dict[tuple[str, str, str], int]) -> Int64:
+    """Returns the index of each row's kind, and adds new kinds to ``titles``."""
+    columns = [texts_of(data, key) for key in ("collective", "dtype", "group")]
+    rows = group(*(places for places, _ in columns))
+    kinds = []
+    for row in rows.first.tolist():
+        collective, dtype, name = (texts[places[row]] for places, texts in columns)
+        kinds.append(titles.setdefault((collective, dtype, described.get(name) or name), len(titles)))
+    return np.array(kinds, np.int64)[rows.of]
 
 
-def _distinct_counts(kind: Int64, values: Int64, count: int) -> list[int]:
-    first = group_sorted(kind, values).first
-    found: list[int] = np.bincount(kind[first], minlength=count).tolist()
-    return found
+def _firsts(kind: Int64, *keys: Int64) -> Int64:
+    """Returns the kind of each distinct combination of keys."""
+    return kind[group(kind, *keys).first]
 
 
-def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
+def _group_counts(data: JobData, kind: Int64, count: int) -> list[object]:
     """Returns the number of distinct groups of each kind.
 
     Groups are distinguished by ranks, because workers may use different names for one group. Calls without a
     reported group use the inferred group. Calls without any group count as one group.
     """
-    inferred, _ = texts_of(seen.data, "inferred_group")
-    first = group_sorted(kind, numbers_of(seen.data, "group_code"), inferred).first
-    found = [0] * len(places)
-    for row in first.tolist():
-        found[places[titles(row)]] += 1
-    return found
+    calls = data.calls.data
+    pairs = _firsts(kind, numbers_of(calls, "group_code"), texts_of(calls, "inferred_group")[0])
+    return [*np.bincount(pairs, minlength=count).tolist()]
 
 
-def _most_awaited(
-    seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
-) -> dict[int, tuple[int, int, Int64]]:
+def _most_awaited(data: JobData, kind: Int64) -> dict[int, tuple[int, int, Int64]]:
     """Returns, for each kind, the worker that other workers wait for longest, the sum of the waits in ns, and the
     waiting calls.
     """
-    chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
-    if not len(chosen):
-        return {}
-    wait = (seen.end_ns - seen.start_ns - seen.waiting.transfer_ns)[chosen]
-    pairs = group_sorted(kind[chosen], seen.waiting.last[chosen])
-    first, total = pairs.first, pairs.sum(wait)
+    calls, waiting = data.calls, data.calls.waiting
+    chosen = np.flatnonzero((waiting.last >= 0) & (waiting.last != calls.worker) & calls.matched)
+    pairs = group(kind[chosen], waiting.last[chosen])
+    total = pairs.sum((calls.end_ns - calls.start_ns - waiting.transfer_ns)[chosen])
     most: dict[int, int] = {}
-    for one, row in enumerate(chosen[first].tolist()):
-        at = places[titles(row)]
-        if total[one] > (total[most[at]] if at in most else 0):
-            most[at] = one
+    for one in np.argsort(-total, kind="stable").tolist():
+        if total[one] > 0:
+            most.setdefault(int(kind[chosen[pairs.first[one]]]), one)
     return {
-        at: (int(seen.waiting.last[chosen[first[one]]]), int(total[one]), chosen[pairs.of == one])
+        at: (int(waiting.last[chosen[pairs.first[one]]]), int(total[one]), chosen[pairs.of == one])
         for at, one in most.items()
     }

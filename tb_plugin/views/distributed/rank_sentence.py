@@ -34,10 +34,14 @@ def rank_notices(data: JobData, worker: str) -> Notices:
 
 def _cost_notice(data: JobData, at: int) -> Notice:
     report = straggler_report(data)
-    lost = report.lost(at)[1]
+    lost = report.lost(at)
     share = lost / report.mean_ns
-    figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
-    text = f"This rank costs the other ranks {{lost_ns}} {report.each} ({{lost_share}})"
+    figures: list[Figure] = []
+    text = "Other ranks wait for this rank"
+    if report.has_costs:
+        figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
+        at_most = "at most " if report.is_upper_bound else ""
+        text = f"This rank costs the other ranks {at_most}{{lost_ns}} {report.each} ({{lost_share}})"
     slow = int(report.stragglers.slow[at].sum())
     if report.count > 1 and slow < report.count:
         figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.stragglers.lost_ns[at]))]))
@@ -78,7 +82,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
 def _main_cause(data: JobData, at: int) -> int | None:
     """Returns the worker that causes more than half of this worker's wait within steps, or None."""
     calls, width = data.calls, len(data.labels)
-    root = straggler_report(data).roots.by
+    root = straggler_report(data).roots
     cause_of = np.where(root >= 0, root, calls.waiting.last)
     mine = calls.matched & (calls.worker == at) & (calls.step < width)
     cause, _, length = caused_by(

@@ -24,7 +24,7 @@ OF_STRAGGLERS = (
             "late_pattern": (
                 "Pattern",
                 "persistent: over 60 % of steps. periodic: every k-th step. rotating: ranks take turns. single: "
-                "one step. irregular: at least 20 % of steps.",
+                "one step. irregular: other steps.",
             ),
             "worst_step": ("Worst step", "Step with the largest cost."),
             "usual_worker": ("Reference rank", "Rank of the group with the median lateness."),
@@ -33,7 +33,7 @@ OF_STRAGGLERS = (
                 "More calls, longer calls, or a slow device (all kernels slower).",
             ),
             "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
-            "held_up_in": ("Delayed in", "Group in which the delaying rank is late or communicates slowly."),
+            "held_up_in": ("Delayed in", "Group in which the rank communicates slowly."),
             "late_cause": ("Cause", "Activity with the largest excess over other ranks, before late arrivals."),
         },
     ),
@@ -66,11 +66,6 @@ OF_STRAGGLERS = (
         CHOSEN,
         "number",
         {
-            "late_z": (
-                "Robust z",
-                "Median lateness above the group, divided by 1.4826 median absolute deviations.",
-            ),
-            "late_q": ("Dixon's Q", "Gap to the next rank in median lateness, divided by the range."),
             "late_factor": ("Factor", "Kernel time per call divided by that of other ranks."),
             "usual_calls": ("Calls on other ranks", "Median kernel calls of the other ranks."),
         },
@@ -80,8 +75,6 @@ OF_STRAGGLERS = (
         "ns",
         {
             "lost_ns": ("Cost", "Step time saved if this rank were as fast as the next slowest."),
-            "lost_low_ns": ("Cost, lower bound", "Lower bound of the cost; 0 if ranks are missing."),
-            "inherited_ns": ("Inherited", "Lateness due to waits for other ranks in other groups."),
             "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
             "late_unexplained_ns": ("Unexplained", "Cost minus the excess of all activities."),
             "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),
@@ -103,9 +96,8 @@ OF_STRAGGLERS = (
         {
             "late_median_ns": (
                 "Median lateness",
-                "Median over collectives: arrival minus the collective's median arrival.",
+                "Median over collectives: arrival minus the median arrival of all ranks but the last.",
             ),
-            "late_p95_ns": ("Lateness P95", "95th percentile of lateness over collectives."),
         },
     ),
     define(

@@ -23,7 +23,7 @@ from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, 
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
 from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.stragglers.table import straggler_table
-from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, TIMINGS
+from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ WORKER = {
     "last_share": pa.float64(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
     "overlap_ns": pa.int64(), "exposed_communication_ns": pa.int64(), "step_other_ns": pa.int64(),
     "latency_ns": pa.int64(), "wait_ns": pa.int64(), "transfer_ns": pa.int64(), "calls": pa.int64(),
-    "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
+    "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
 # titles of columns that are sums in this table, and of the one mean
@@ -45,7 +45,6 @@ WORKER_TITLES = {
 }  # fmt: skip
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
-    "clock_drift_error_ppb": pa.float64(),
     "clock_residual_ns": pa.int64(), "clock_anchors": pa.int64(), "clock_aside": pa.int64(), "clock_set": pa.int64(),
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
@@ -56,15 +55,15 @@ MAX_RANKS_CHARACTERS = 128
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
     "dur_ns", "wait_ns", "transfer_ns", "timing",
-    "arrival_transfer_ns", "last_worker", "lateness_ns",
+    "last_worker", "lateness_ns",
     "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
 _SINGLE_HIDDEN = (
     "call", "group_ranks", "elements", "on_device", "match", "match_kind", "bus_factor", "source_rank",
-    "destination_rank", "arrival_wait_ns",
+    "destination_rank",
 )  # fmt: skip
-_STRAGGLER_HIDDEN = ("collectives_met", "late_z", "late_q", *(f"more_{key}_ns" for key in COMPONENTS))
+_STRAGGLER_HIDDEN = ("collectives_met", *(f"more_{key}_ns" for key in COMPONENTS))
 
 
 @cached_by_argument
@@ -128,19 +127,14 @@ def worker_rows(data: JobData) -> list[Row]:
         # The only rank of a group cannot have a match.
         "unmatched": data.count(~job_calls.matched & _in_groups_of_several(job_calls)),
         "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
-        "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
-        "caused_wait_ns": data.caused_ns,
+        "caused_wait_ns": data.caused.sum(axis=1),
     }
-    # A worker also takes part in collectives that it lacks and presumably arrived last at.
-    lacked = last[job_calls.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
-    taking_part = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
-    share = counts["arrived_last"] / np.maximum(taking_part, 1)
+    share = counts["arrived_last"] / np.maximum(counts["matched"], 1)
     calls = data.count(np.ones(len(job_calls.worker), np.bool_)).tolist()
     totals = _totals(data)
     report = None if alone else straggler_report(data)
-    # Without step times the gain is unknown.
-    lost = report.lost_ns.tolist() if report is not None and report.mean_ns else [None] * len(data.names)
+    lost = report.lost_ns.tolist() if report is not None and report.has_costs else [None] * len(data.names)
     return [
         {
             "worker": name,
@@ -150,7 +144,7 @@ def worker_rows(data: JobData) -> list[Row]:
             "transfer_ns": None if alone else transfer[w],
             "calls": calls[w],
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
-            "last_share": float(share[w]) if taking_part[w] else None,
+            "last_share": float(share[w]) if counts["matched"][w] else None,
             "lost_ns": lost[w],
             "held_up_by": None if report is None else report.root_of_worker(w),
         }
@@ -186,7 +180,6 @@ def clock_rows(data: JobData) -> list[Row]:
             row["clock_offset_ns"] = int(clocks.offset_ns[w])
         if how == DRIFT:
             row["clock_drift_ppb"] = float(clocks.drift[w]) * 1e9
-            row["clock_drift_error_ppb"] = float(clocks.drift_error[w]) * 1e9
         if known:
             row["clock_residual_ns"] = int(clocks.residual_ns[w])
             row["clock_set"] = int(clocks.connected[w])
@@ -226,11 +219,6 @@ def _operations(data: JobData) -> pa.Table:
     latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
     transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
     algorithm, bus = _bandwidth(job_calls, place, count)
-    sure = data.sure.moved
-    clear, arrived = (
-        np.bincount(place[sure], minlength=count),
-        sum_by(place[sure], job_calls.late.moved_ns[sure], count),
-    )
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
     groups = job_calls.data["group"].take(head)
     columns = {
@@ -245,7 +233,6 @@ def _operations(data: JobData) -> pa.Table:
         "mean_latency_ns": pa.array(latency / calls),
         "transfer_ns": _known(transfer, matched > 0),
         "mean_transfer_ns": _known(transfer / np.maximum(matched, 1), matched > 0),
-        "mean_arrival_transfer_ns": _known(arrived / np.maximum(clear, 1), clear > 0),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
@@ -286,8 +273,6 @@ def _singles(data: JobData) -> pa.Table:
         "arrival_skew_ns": _known(late.skew_ns, sure.skew),
         "last_arrived": names.take(_known(late.last, sure.skew)),
         "arrival": _as_words(late.arrival, late.arrival >= 0, ARRIVALS),
-        "arrival_wait_ns": _known(late.wait_ns, sure.wait),
-        "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }

@@ -191,10 +191,14 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     if not report.costly:
         return []
     worst = report.costly[0]
-    lost = report.lost(worst)[1]
-    most = lost >= max(report.lost(worker)[1] for worker in report.costly)
+    lost = report.lost(worst)
+    most = lost >= max(report.lost(worker) for worker in report.costly)
     title, worst_step_figures = "Slowest rank" if most else "Repeatedly late", []
-    if report.is_once(worst):
+    costs = [
+        METRICS.figure("lost_ns", lost, "Cost per step"),
+        METRICS.figure("lost_share", lost / report.mean_ns),
+    ]
+    if report.is_once(worst) and report.has_costs:
         step, lost_there, share = report.worst_step(worst)
         title = "Late once"
         worst_step_figures = [
@@ -204,8 +208,7 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     return [
         METRICS.figure("worker", data.names[worst], title),
         *worst_step_figures,
-        METRICS.figure("lost_ns", lost, "Cost per step"),
-        METRICS.figure("lost_share", lost / report.mean_ns),
+        *(costs if report.has_costs else []),
         METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
         METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),
     ]

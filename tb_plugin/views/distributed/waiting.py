@@ -6,23 +6,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MAD_TO_DEVIATION, codes, order_within, quantile_by
+from tb_plugin.lib.groupby import codes, order_within
 from tb_plugin.lib.intervals import union
 from tb_plugin.views.distributed.matching.match import Calls
 
 Int64 = npt.NDArray[np.int64]
 
-MEASURED, BOUND, ESTIMATED = "measured", "bound", "estimated"
-# MEASURED: all ranks of the group are loaded. BOUND: a missing rank may have arrived later, so transfer is an upper and
-# wait a lower bound. ESTIMATED: a loaded worker lacks the call and probably arrived last, since the shortest call is
-# unusually long (_usual); transfer is the median of complete collectives.
-TIMINGS = (MEASURED, BOUND, ESTIMATED)
-# minimum number of complete collectives of a kind to know their variance
-FEWEST_USUAL = 4
-# few times are similar if the longest exceeds the median by at most 1/(2n) of it
-MAX_SPREAD_PART = 10
-# minimum excess of unusual times: 1/n of the median
-MIN_EXCESS_PART = 20
+MEASURED, BOUND = "measured", "bound"
+# MEASURED: all ranks of the group have the call. BOUND: another rank may have arrived later, so transfer is an upper and
+# wait a lower bound.
+TIMINGS = (MEASURED, BOUND)
 
 
 class Waiting(msgspec.Struct, frozen=True, eq=False):
@@ -33,10 +26,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
 
     workers: Int64
     last: Int64
-    """Worker that arrived last: the one with the shortest call.
-
-    For estimates, the worker whose call is missing; -1 if several are missing.
-    """
+    """Worker that arrived last: the one with the shortest call."""
     transfer_ns: Int64
     """Transfer time: the last part of the call. The worker waits in the first part."""
     timing: Int64
@@ -56,55 +46,17 @@ def waits_and_transfers(calls: Calls, label: Int64, dur_ns: Int64, group_size: I
     size = np.maximum.reduceat(group_size[order], first) if len(first) else np.empty(0, np.int64)
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
     taking_part = np.bincount(calls.group[pairs])[calls.group[shortest]] if len(pairs) else size
-    none_lacks_it = workers >= taking_part
-    complete = np.where(size >= 1, workers >= size, none_lacks_it & all_here)
-    transfer = dur_ns[shortest]
-    usual, most = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
-    late = ~complete & ~none_lacks_it & (transfer > most)
-    if len(first):
-        present_sum, all_of_group = (
-            np.add.reduceat(calls.worker[order], first),
-            np.zeros(int(calls.group.max()) + 1, np.int64),
-        )
-        np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
-        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - present_sum, -1)
-    else:
-        lacking = shortest
+    is_complete = np.where(size >= 1, workers >= size, (workers >= taking_part) & all_here)
     by_match = {
         "workers": workers,
-        "last": np.where(late, lacking, calls.worker[shortest]),
-        "transfer_ns": np.where(late, usual, transfer),
-        "timing": np.where(complete, TIMINGS.index(MEASURED), TIMINGS.index(BOUND)),
+        "last": calls.worker[shortest],
+        "transfer_ns": dur_ns[shortest],
+        "timing": np.where(is_complete, TIMINGS.index(MEASURED), TIMINGS.index(BOUND)),
     }
-    by_match["timing"][late] = TIMINGS.index(ESTIMATED)
     columns = {name: np.full(len(label), 0 if name in ("workers", "transfer_ns") else -1) for name in by_match}
     for name, values in by_match.items():
         columns[name][rows] = values[label[rows]]
-    columns["transfer_ns"] = np.minimum(columns["transfer_ns"], dur_ns)
     return Waiting(**columns)
-
-
-def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Returns the median transfer time of complete collectives with the same signature, and the longest normal
-    transfer.
-
-    The limit is the largest of median + 3 robust standard deviations, median + 2 (95th percentile - median), and
-    1.05 median. With few complete collectives, the limit is at least 2 medians, or 1.5 if the times are similar.
-    With fewer than two complete collectives, nothing is limited.
-    """
-    _, of = np.unique(signature, return_inverse=True)
-    kinds = int(of.max(initial=-1)) + 1
-    key, known = of[sound], transfer[sound]
-    median = quantile_by(key, known, kinds, 50)
-    away = quantile_by(key, np.abs(known - median[key]), kinds, 50)
-    high = quantile_by(key, known, kinds, 95) - median
-    scatter = np.maximum(np.ceil(3 * MAD_TO_DEVIATION * away).astype(np.int64), 2 * high)
-    most = median + np.maximum(scatter, median // MIN_EXCESS_PART)
-    count = np.bincount(key, minlength=kinds)
-    alike = 2 * high <= median // MAX_SPREAD_PART
-    most = np.where(count < FEWEST_USUAL, np.maximum(most, median + np.where(alike, median // 2, median)), most)
-    most[count < 2] = np.iinfo(np.int64).max
-    return median[of], most[of]
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:

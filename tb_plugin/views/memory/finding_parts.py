@@ -32,12 +32,12 @@ def severity_near(trace: TraceTable, device: Device, most: int) -> Severity:
 def subject_of(scene: Scene, device: Device, event: int) -> Subject:
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
-    texts = {
+    texts: dict[str, str | None] = {
         "name": NO_OPERATOR if name == MISSING else scene.trace.strings[name],
         "module": module_names(scene.trace, scene.owners.modules(scene.trace, at))[0].as_py(),
         "allocation_frame": scene.origins.frame.take(at)[0].as_py(),
     }
-    figures = [METRICS.figure(key, text) for key, text in texts.items() if text]
+    figures = METRICS.figures({key: text for key, text in texts.items() if text})
     words = {"name": "{name}", "module": " in {module}", "allocation_frame": ", line {allocation_frame}"}
     code = "".join(words[figure.metric.key] for figure in figures)
     return Subject(scene.trace.recorder, device.name, code, figures)

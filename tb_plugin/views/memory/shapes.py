@@ -22,7 +22,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Link, Notice
+from tb_plugin.payloads import Link, Notice, Scalar
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
@@ -154,8 +154,16 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
         return None
     names = group(of.name)
     worst = int(np.argmax(names.sum(of.calls_ns * of.varies)))
-    mine = names.of == worst
     name = scene.trace.strings[int(of.name[names.first[worst]])]
+    values: dict[str, Scalar] = {
+        "varying_calls_ratio": spent / of.every_call_ns,
+        "device": device.name,
+        "varying_calls": calls,
+        "varying_calls_ns": spent,
+        "name": name,
+        "shapes": int((names.of == worst).sum()),
+        "growth_steps": of.steps,
+    }
     return Notice(
         rule=CHECK.id,
         severity="low",
@@ -165,15 +173,7 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
             "from {name}, with {shapes} shapes in {growth_steps} steps."
         ),
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
-        figures=[
-            METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),
-            METRICS.figure("device", device.name),
-            METRICS.figure("varying_calls", calls),
-            METRICS.figure("varying_calls_ns", spent),
-            METRICS.figure("name", name),
-            METRICS.figure("shapes", int(mine.sum())),
-            METRICS.figure("growth_steps", of.steps),
-        ],
+        figures=METRICS.figures(values),
         measure="varying_calls_ratio",
         threshold=MIN_CALLS_SHARE,
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),

@@ -31,50 +31,6 @@ _NO_WORKERS = np.zeros(0, np.int64)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
-class Matched(msgspec.Struct, frozen=True, eq=False):
-    """Matched collectives: one row per collective, in order of first call.
-
-    ``calls`` contains the calls of all ranks.
-    """
-
-    calls: pa.Table
-    rank: Int64
-    """Index of the worker of each call."""
-    of: Int64
-    """Index of the collective of each call."""
-    usual: Int64
-    """Call of each collective that has the most frequent properties."""
-    group: Int64
-    """Code of the process group of each collective."""
-    sequence: Int64
-    part: Int64
-    called: Int64
-    finished: Int64
-    missing: Int64
-    """Number of ranks in the group that did not call the collective."""
-    differing: Int64
-    differs: Bool
-    """Marks the calls whose properties differ from those of the ``usual`` call."""
-    verdict: Int64
-    first_ns: Int64
-    last_ns: Int64
-    progress: Progress
-
-    def __len__(self) -> int:
-        return len(self.usual)
-
-    def missing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers that did not call the collective in ``row``."""
-        known = (self.progress.group == self.group[row]) & (self.progress.first <= self.sequence[row])
-        return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
-
-    def differing_ranks(self, row: int) -> Int64:
-        """Returns the indices of the workers whose call of the collective in ``row`` differs from the ``usual``
-        call.
-        """
-        return np.unique(self.rank[(self.of == row) & self.differs])
-
-
 class Progress(msgspec.Struct, frozen=True, eq=False):
     """Progress of ranks: one row per group and rank."""
 
@@ -86,6 +42,48 @@ class Progress(msgspec.Struct, frozen=True, eq=False):
     unfinished: Int64
     call: Int64
     """A call in the group. If the rank made any, it is a call of this rank."""
+
+
+class Matched(msgspec.Struct, frozen=True, eq=False):
+    """Matched collectives: one row per collective, in order of first call.
+
+    ``calls`` contains the calls of all ranks; ``rank``, ``of`` and ``differs`` have one value per call.
+    """
+
+    calls: pa.Table
+    rank: Int64
+    """Index of the worker of each call."""
+    of: Int64
+    """Index of the collective of each call."""
+    differs: Bool
+    """Marks the calls whose properties differ from those of the ``usual`` call."""
+    progress: Progress
+    usual: Int64
+    """Call of each collective that has the most frequent properties."""
+    group: Int64
+    """Code of the process group of each collective."""
+    sequence: Int64
+    part: Int64
+    called: Int64
+    finished: Int64
+    missing: Int64
+    """Number of ranks in the group that did not call the collective."""
+    differing: Int64
+    verdict: Int64
+    first_ns: Int64
+    last_ns: Int64
+
+    def __len__(self) -> int:
+        return len(self.usual)
+
+    def missing_ranks(self, row: int) -> Int64:
+        """Returns the indices of the workers that did not call the collective in ``row``."""
+        known = (self.progress.group == self.group[row]) & (self.progress.first <= self.sequence[row])
+        return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
+
+    def differing_ranks(self, row: int) -> Int64:
+        """Returns the indices of the workers whose call of the collective in ``row`` differs from the usual call."""
+        return np.unique(self.rank[(self.of == row) & self.differs])
 
 
 def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
@@ -101,51 +99,34 @@ def match_ranks(tables: Sequence[pa.Table], members: Members) -> Matched:
     usual, differs = _usual(calls, keys)
     progress = _progress(code, rank, sequence, done, calls, members)
     first = keys.min(np.where(created > 0, created, _LATEST))
-    last = keys.max(created)
-    count, finished = keys.count(), keys.sum(done.astype(np.int64))
-    differing = keys.sum(differs.astype(np.int64))
+    count, finished, differing = keys.count(), keys.sum(done.astype(np.int64)), keys.sum(differs.astype(np.int64))
     missing = _missing(progress, code[keys.first], sequence[keys.first], part[keys.first], count)
-    verdict = np.where(finished < count, UNFINISHED, FINISHED)
-    verdict = np.where(missing > 0, NOT_CALLED, verdict)
-    verdict = np.where(differing > 0, DIFFERS, verdict)
-    order = np.lexsort((part[keys.first], sequence[keys.first], first))
+    verdict = np.select(
+        [differing > 0, missing > 0, finished < count], [DIFFERS, NOT_CALLED, UNFINISHED], default=FINISHED
+    )
+    columns = {
+        "usual": usual, "group": code[keys.first], "sequence": sequence[keys.first], "part": part[keys.first],
+        "called": count, "finished": finished, "missing": missing, "differing": differing, "verdict": verdict,
+        "first_ns": np.where(first == _LATEST, 0, first), "last_ns": keys.max(created),
+    }  # fmt: skip
+    order = np.lexsort((columns["part"], columns["sequence"], first))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    at = keys.first[order]
-    return Matched(
-        calls,
-        rank,
-        place[keys.of],
-        usual[order],
-        code[at],
-        sequence[at],
-        part[at],
-        count[order],
-        finished[order],
-        missing[order],
-        differing[order],
-        differs,
-        verdict[order],
-        np.where(first == _LATEST, 0, first)[order],
-        last[order],
-        progress,
-    )
+    ordered = {key: column[order] for key, column in columns.items()}
+    return Matched(calls, rank, place[keys.of], differs, progress, **ordered)
 
 
 def differences(found: Matched, row: int) -> str:
     """Returns the properties in which the calls of a collective differ as text, such as "sizes, types"."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
-    differing = []
-    if not _is_one(mine["collective"]):
-        differing.append("operation")
-    if not uneven and not (_is_one(mine["call_input_sizes"]) and _is_one(mine["call_output_sizes"])):
-        differing.append("sizes")
-    if not _is_one(mine["call_types"]):
-        differing.append("types")
-    if not _is_one(mine["call_finished"]):
-        differing.append("state")
-    return ", ".join(differing)
+    columns = {
+        "operation": ("collective",),
+        "sizes": () if uneven else ("call_input_sizes", "call_output_sizes"),
+        "types": ("call_types",),
+        "state": ("call_finished",),
+    }
+    return ", ".join(text for text, keys in columns.items() if not all(_is_one(mine[key]) for key in keys))
 
 
 def _is_one(column: pa.ChunkedArray) -> bool:

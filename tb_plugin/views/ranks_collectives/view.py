@@ -62,26 +62,17 @@ class RanksCollectives(DeclaredView, entry=VIEW):
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with times by the clock of this rank, and the members of the rank's
-        groups.
-        """
+        """Returns the collectives of one rank, by the clock of this rank, and the members of the rank's groups."""
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
         members = [(*key, rank) for key, ranks in members_of(flight).items() for rank in ranks]
         columns = list(zip(*members, strict=True)) or [(), (), ()]
-        known = pa.table(
-            {
-                "group": pa.array(columns[0], pa.large_string()),
-                "group_description": pa.array(columns[1], pa.large_string()),
-                "source_rank": pa.array(columns[2], pa.int64()),
-            }
-        )
+        kinds = {"group": pa.large_string(), "group_description": pa.large_string(), "source_rank": pa.int64()}
+        known = pa.table({key: pa.array(column, kinds[key]) for key, column in zip(kinds, columns, strict=True)})
         frames = {
             _CALLS: Frame(_CALLS, "Collectives", METRICS.columns(*_PART), data, ("record_number",), "collective"),
-            _MEMBERS: Frame(
-                _MEMBERS, "Members", METRICS.columns(*known.column_names), known, tuple(known.column_names), "group"
-            ),
+            _MEMBERS: Frame(_MEMBERS, "Members", METRICS.columns(*kinds), known, tuple(kinds), "group"),
         }
         facts = {_OVERWRITTEN: flight.overwritten}
         return Part(CoverageInfo(complete=flight.report.complete), facts, frames, {}, (_CALLS,))
@@ -174,13 +165,8 @@ def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[i
         "call_output_sizes": usual["call_output_sizes"],
         "call_types": usual["call_types"],
     }
-    hidden = (
-        *redundant_group_column(found.calls),
-        "call_part",
-        "call_output_sizes",
-        "ranks_missing",
-        "ranks_differing",
-    )
+    redundant = redundant_group_column(found.calls)
+    hidden = (*redundant, "call_part", "call_output_sizes", "ranks_missing", "ranks_differing")
     data, keys = pa.table(columns), ("group", "group_description", "sequence", "call_part")
     return Frame("matched_collectives", "Collectives", columns_of(data, hidden), data, keys, "collective")
 
@@ -266,10 +252,10 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
     unknown = ""
     if without_dump:
         figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
-        unknown = f" There is no dump of {plural(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
-        unknown += (
-            f"it is unknown whether {plural(len(without_dump), 'this rank', 'these ranks')} called the collective."
+        unknown = (
+            f" There is no dump of {plural(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so it is unknown "
         )
+        unknown += f"whether {plural(len(without_dump), 'this rank', 'these ranks')} called the collective."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
@@ -290,9 +276,8 @@ def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump:
         ]
         text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}. The calls differ in "
         text += f"{{differs_in}}{waits}.{unknown}"
-        return Notice(
-            "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
-        )
+        todo = "Make all ranks call the same collectives in the same order."
+        return Notice("flight_differs", "high", text, todo, figures)
     line = line.replace("other ranks", "they")
     who = "All loaded ranks" if without_dump else "All ranks"
     text = f"{who} called {_GROUP}{line}, but the call is not finished on {{ranks_waiting}} of these ranks."
@@ -310,10 +295,7 @@ def _shape_of(call: dict[str, object]) -> str:
 def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
         text = f"{{ranks_absent}} {plural(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
-        todo = (
-            "Put the dumps of these ranks into the same folder. A rank without a dump may be the rank that "
-            "hangs or crashed."
-        )
+        todo = "Put their dumps into the same folder. A rank without a dump may be the rank that hangs or crashed."
         yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
     elif len(workers) == 1:
         text = "Only one rank is loaded, so nothing can be compared."

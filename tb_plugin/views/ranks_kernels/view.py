@@ -34,6 +34,7 @@ MAX_MAP_ROWS = 12
 # kernel arguments recorded by some profilers; otherwise those of the launching operator are used
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
+_FACT = "ranks_kernels.{}"
 _KEY = ("name", "input_shape", "kernel_types")
 
 _TEXTS = {
@@ -79,7 +80,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
         data, left_out, left_out_ns = _kinds(trace, selection.of(trace, EventKind.KERNEL))
         frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
         labels = tuple(trace.steps.label) if trace.steps.recorded else ()
-        facts = {_LEFT_OUT: left_out, _LEFT_OUT_NS: left_out_ns}
+        facts = {_FACT.format(_LEFT_OUT): left_out, _FACT.format(_LEFT_OUT_NS): left_out_ns}
         return Part(selection.coverage, facts, {OF_RANK: frame}, {}, (OF_RANK,), steps=labels)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -196,7 +197,7 @@ def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
     # A worker with an incomplete list may have run kernels that are not listed.
-    incomplete = {part.worker for part in parts if part.facts[_LEFT_OUT]}
+    incomplete = {part.worker for part in parts if part.facts[_FACT.format(_LEFT_OUT)]}
     kinds = []
     for kind, rows in found.items():
         workers, calls_of, totals, per_step = map(list, zip(*rows, strict=True))
@@ -356,7 +357,7 @@ def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
 
 
 def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
-    number, time = (sum(int(part.facts[key] or 0) for part in parts) for key in (_LEFT_OUT, _LEFT_OUT_NS))
+    number, time = (sum(int(part.facts[_FACT.format(key)] or 0) for part in parts) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if number:
         figures = [METRICS.figure(_LEFT_OUT, number), METRICS.figure(_LEFT_OUT_NS, time)]
         text = f"For each worker, only the {MOST_GROUPS:,} kinds of kernels with most time are listed. "

@@ -18,8 +18,25 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
 from tb_plugin.views.stated import VIEW
 
+Columns = tuple[tuple[str, str, Unit, str], ...]
+
 # Units in profiles -> units of pages of the same size.
 _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
+# key without "stated_", title, unit and field of each column
+_DEVICE: Columns = (
+    ("device_type", "Device type", "number", "device_type"),
+    ("device_id", "Device", "number", "device_id"),
+)
+_BLOCKS: Columns = (
+    ("block_name", "Name", "text", "name"), ("allocator", "Allocator", "text", "allocator"),
+    ("bytes", "Size", "bytes", "bytes"), ("start_ns", "Allocated", "ns", "start_ns"),
+    ("end_ns", "Released", "ns", "end_ns"), *_DEVICE,
+)  # fmt: skip
+_TOTALS: Columns = (
+    ("allocator", "Allocator", "text", "allocator"), ("time_ns", "Time", "ns", "time_ns"),
+    ("allocated", "Allocated", "bytes", "allocated"), ("reserved", "Reserved", "bytes", "reserved"),
+    ("active", "Active", "bytes", "active"), *_DEVICE,
+)  # fmt: skip
 ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
@@ -38,44 +55,24 @@ class VendorTables(DeclaredView, entry=VIEW):
 def _frames(trace: TraceTable) -> Iterator[Frame]:
     for table in trace.reported_tables:
         yield _frame(table.name, table.title, [_column_parts(trace, c) for c in table.columns])
-    blocks, totals = trace.blocks, trace.totals
-    if len(blocks.start_ns):
-        yield _frame(
-            "allocator_blocks",
-            "Allocator blocks",
-            [
-                ("stated_block_name", "Name", "text", trace.strings.take(blocks.name)),
-                ("stated_allocator", "Allocator", "text", trace.strings.take(blocks.allocator)),
-                ("stated_bytes", "Size", "bytes", _null_if_missing(blocks.bytes)),
-                ("stated_start_ns", "Allocated", "ns", _null_if_missing(blocks.start_ns)),
-                ("stated_end_ns", "Released", "ns", _null_if_missing(blocks.end_ns)),
-                ("stated_device_type", "Device type", "number", _null_if_missing(blocks.device_type)),
-                ("stated_device_id", "Device", "number", _null_if_missing(blocks.device_id)),
-            ],
-        )
-    if len(totals.time_ns):
-        yield _frame(
-            "allocator_totals",
-            "Totals of allocators",
-            [
-                ("stated_allocator", "Allocator", "text", trace.strings.take(totals.allocator)),
-                ("stated_time_ns", "Time", "ns", pa.array(totals.time_ns)),
-                ("stated_allocated", "Allocated", "bytes", _null_if_missing(totals.allocated)),
-                ("stated_reserved", "Reserved", "bytes", _null_if_missing(totals.reserved)),
-                ("stated_active", "Active", "bytes", _null_if_missing(totals.active)),
-                ("stated_device_type", "Device type", "number", _null_if_missing(totals.device_type)),
-                ("stated_device_id", "Device", "number", _null_if_missing(totals.device_id)),
-            ],
-        )
+    for name, title, source, columns in (
+        ("allocator_blocks", "Allocator blocks", trace.blocks, _BLOCKS),
+        ("allocator_totals", "Totals of allocators", trace.totals, _TOTALS),
+    ):
+        parts = [
+            (f"stated_{key}", head, unit, _values(trace, getattr(source, field), unit))
+            for key, head, unit, field in columns
+        ]
+        if len(parts[0][3]):
+            yield _frame(name, title, parts)
 
 
-def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
-    return pa.array(values, mask=values == MISSING)
+def _values(trace: TraceTable, values: npt.NDArray[np.signedinteger], unit: Unit) -> pa.Array:
+    return trace.strings.take(values) if unit == "text" else pa.array(values, mask=values == MISSING)
 
 
 def _column_parts(trace: TraceTable, column: ReportedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Returns key, title, unit and values of a column. If the page has no format for the unit, the title contains
-    the unit.
+    """Returns key, title, unit and values of a column. The title contains units that the page does not format.
 
     Wall-clock times become relative to the first event, because browsers lose digits of times since 1970.
     """

@@ -356,7 +356,7 @@ const AHEAD = 24
 const AHEAD_ALL = 96
 
 /** `still`: number of visible sections at rest; 0 while moving, which disables prefetching. */
-export function wantTiles(shown: VisibleSection, still: number): void {
+function wantTiles(shown: VisibleSection, still: number): void {
   const { scene, overview, isOpen } = shown
   if (!scene) return
   const { model, level, view } = scene
@@ -393,7 +393,7 @@ export function wantTiles(shown: VisibleSection, still: number): void {
 }
 
 /** Cancels requests of an invisible section; its tiles stay cached. */
-export function restTiles(shown: VisibleSection): void {
+function restTiles(shown: VisibleSection): void {
   if (!shown.requested) return
   shown.requested = null
   shown.scene?.model.store.rest()

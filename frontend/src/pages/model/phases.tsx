@@ -21,8 +21,8 @@ import { Placeholder } from '../../widgets/basics'
 import { CloseIcon } from '../../widgets/icons'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
-import barsCss from '../../widgets/bars.module.css'
 import textCss from '../../widgets/text.module.css'
+import barsCss from './bars.module.css'
 import css from './phases.module.css'
 
 const DEVICE = 'phase_device_ns'
@@ -251,7 +251,7 @@ function Pattern({ names }: { names: Figures | null }) {
 
 const HEIGHT = 18
 
-export function Bars(props: {
+function Bars(props: {
   values: readonly number[]
   /** Of the bars, as `labels` of a step or several. */
   labels: readonly string[]

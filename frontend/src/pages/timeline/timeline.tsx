@@ -13,48 +13,34 @@ import { arrangeLanes } from '../../lib/laneOrder'
 import { shortenMiddle } from '../../lib/names'
 import { unreadCount } from '../../lib/profiles'
 import { selectedRanks } from '../../lib/rankSelection'
-import { matcher } from '../../lib/search'
 import type { PageProps } from '../../parts/page'
-import { SearchBox } from '../../parts/tableSection'
-import { rangeOf, useWindow } from '../../parts/useWindow'
 import { clearHits, showTable } from '../../state/links'
-import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { useRunRead } from '../../state/readRuns'
 import { decodeHit, hitTitle } from '../../state/rowHighlight'
-import { hostWindow, setRoute, useRoute } from '../../state/urlState'
+import { setRoute, useRoute } from '../../state/urlState'
 import { Placeholder, useTheme } from '../../widgets/basics'
 import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
-import { Split } from '../../widgets/split'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
-import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { DisplayMenu, defaultColors, useColors } from './displayMenu'
 import { EventPanel } from './eventPanel'
 import { TimelineEventText } from './eventText'
 import { recordedKinds, TimelineFooter } from './footer'
-import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
+import { TimelineFrame, useTimelineState } from './frame'
 import { OpenInPerfetto } from './openInPerfetto'
 import { useOverlays } from './overlays'
-import { panelsOf } from './rangePanel'
 import { type Opened, RanksMenu } from './ranks/ranksMenu'
 import { RanksTimeline } from './ranks/ranksTimeline'
 import { TracksMenu, useTracks } from './tracksMenu'
 import { useKernelClasses } from './useKernelClasses'
 import { firstView, useTimeline } from './useTimeline'
-import { ZoomButtons } from './zoomButtons'
 import toolbarCss from '../../parts/toolbar.module.css'
-import frameCss from '../../parts/viewFrame.module.css'
-import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
-import css from './timeline.module.css'
 
 /** Maximum entries of the colour legend. */
 const KEY = 13
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
-/** Handles TensorBoard's keys too: it has the focus until the first click. */
-const KEYS_FROM = [...new Set([window, hostWindow])]
-
 export function TimelinePage(props: PageProps) {
   const { catalog, profile, base } = props
   const { run, worker, span } = profile
@@ -137,18 +123,9 @@ function Page(props: {
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
   const isRead = useRunRead(profile)
   const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, place)), [isRead, catalog, place])
-  const { view, lastSent, onView, undo } = useWindow(first, model)
-  const steps = useMemo(
-    () =>
-      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
-    [opened],
-  )
+  const state = useTimelineState(first, model, opened)
+  const { view, search, steps, event, isText } = state
   const tracks = useTracks()
-  const search = route.search ?? ''
-  const matches = useMemo(() => matcher(search), [search])
-  const [text, setText] = useState(false)
-  const range = rangeOf(route.from_ns, route.to_ns)
-  const event = route.event === undefined ? null : Number(route.event)
   const usual = defaultColors(model.head.is_range_trace)
   const wish = useColors(usual)
   // CPU events have no class.
@@ -169,16 +146,14 @@ function Page(props: {
     failures,
   )
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
-  const prefs = usePrefs()
   const theme = useTheme()
   const holds = useMemo(() => recordedKinds(model.head), [model])
-  const [note, setNote] = useState<number | null>(null)
   const [legend, setLegend] = useState(NO_LEGEND)
   const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
   useEffect(
     () => setLegend((hasLegend && engine.current?.legend(KEY)) || NO_LEGEND),
-    [view, colors, classes, busy, tracks, text, theme],
+    [view, colors, classes, busy, tracks, isText, theme],
   )
   // A link may name an event, a window or both; the event's row must be visible.
   const anywhere = route.start_ns === undefined
@@ -189,134 +164,92 @@ function Page(props: {
     if (anywhere || (!arrived.current && isShown)) engine.current?.reveal(selected, 'pan')
     arrived.current = true
   }, [selected, anywhere, view, engine])
-  const bookmark = (time: number) => {
-    addBookmark(extras.bookmarks, time)
-    setNote(time)
-  }
   const goTo = (next: number, at: Range & Partial<Spot>) => {
     engine.current?.reveal(at)
     setRoute({ event: String(next) })
   }
-  const panels = panelsOf({
-    event: event !== null && (
-      <EventPanel
-        event={event}
-        base={profile}
-        catalog={catalog}
-        profile={opened}
-        onGo={goTo}
-        onClose={() => setRoute({ event: '' })}
-      />
-    ),
-    range,
-    base: profile,
-    search,
-    onShow: (next) => engine.current?.show(next),
-  })
   return (
-    <div className={`${frameCss.page} ${css.page}`}>
-      <div data-testid="toolbar" className={toolbarCss.toolbar}>
-        <SearchBox
-          value={search}
-          onChange={(next) => setRoute({ search: next })}
-          placeholder="Search names, text or /regex/"
-          onStep={go}
-          error={searchHits?.problem}
-          searchNote={{
-            width: searchHits ? HIT_STEPS_WIDTH : 0,
-            content: searchHits && <HitSteps found={searchHits} go={go} />,
-          }}
-        />
-        <DisplayMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
-        <TracksMenu all={named} tracks={tracks} />
-        <RanksMenu
-          catalog={catalog}
-          open={place}
-          ranks={[place]}
-          clocks={null}
-          way="wall"
-          reads={reads}
-          said={NO_RANKS}
-          {...menu}
-        />
-        <BookmarksMenu
-          bookmarks={extras.bookmarks}
-          open={note}
-          onOpen={setNote}
-          onGo={(time) => engine.current?.reveal({ start: time, end: time })}
-          isSelected={selected !== null}
-          onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
-        />
-        <ZoomButtons
-          all={all}
-          isTight
-          zoom={(factor) => engine.current?.zoom(factor)}
-          reset={() => engine.current?.reset()}
-        />
-        <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
-          {text ? 'As chart' : 'As text'}
-        </Button>
-        <HitChip />
-        {perfetto(view)}
-      </div>
-      {problem && <ProblemPanel problem={problem} />}
-      {unclassed && <ProblemPanel problem={unclassed} />}
-      <Split
-        label="Height of the panel"
-        share={prefs.panel}
-        limits={PANEL}
-        onShare={(panel) => setPrefs({ panel })}
-        below={panels}
-      >
-        <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
-          {text ? (
-            <TimelineEventText
-              profile={profile}
-              view={view}
-              search={search}
-              onOpen={(next) => setRoute({ event: next })}
-            />
-          ) : (
-            <TimelineCanvas
-              model={model}
-              view={view}
-              lastSent={lastSent}
-              matches={matches}
-              colors={colors}
-              classes={classes}
-              selected={selected}
-              range={range}
-              arrangement={tracks.arrangement}
-              collapsed={tracks.collapsed}
-              extras={extras}
-              gutter={prefs.gutter}
-              keysFrom={KEYS_FROM}
-              onView={onView}
-              onUndo={undo}
-              onPick={(item) => setRoute({ event: item ? String(item.event) : '' })}
-              onFollow={goTo}
-              onRange={(next) =>
-                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
-              }
-              onToggle={tracks.toggle}
-              onOpen={tracks.open}
-              onBookmark={bookmark}
-              onGutter={(gutter) => setPrefs({ gutter })}
-              engine={engine}
-            />
-          )}
-          <TimelineFooter
-            view={view}
-            busy={busy}
-            notes={notes}
-            found={searchHits}
-            colors={colors}
-            legend={legend}
-            holds={holds}
+    <TimelineFrame
+      state={state}
+      engine={engine}
+      label="Timeline"
+      busy={busy}
+      found={searchHits}
+      go={go}
+      all={all}
+      isTight
+      menus={
+        <>
+          <DisplayMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
+          <TracksMenu all={named} tracks={tracks} />
+          <RanksMenu
+            catalog={catalog}
+            open={place}
+            ranks={[place]}
+            clocks={null}
+            way="wall"
+            reads={reads}
+            said={NO_RANKS}
+            {...menu}
           />
-        </section>
-      </Split>
-    </div>
+        </>
+      }
+      tools={
+        <>
+          <HitChip />
+          {perfetto(view)}
+        </>
+      }
+      problems={
+        <>
+          {problem && <ProblemPanel problem={problem} />}
+          {unclassed && <ProblemPanel problem={unclassed} />}
+        </>
+      }
+      selected={selected?.start ?? null}
+      base={profile}
+      eventPanel={
+        event !== null && (
+          <EventPanel
+            event={event}
+            base={profile}
+            catalog={catalog}
+            profile={opened}
+            onGo={goTo}
+            onClose={() => setRoute({ event: '' })}
+          />
+        )
+      }
+    >
+      {isText ? (
+        <TimelineEventText profile={profile} view={view} search={search} onOpen={(next) => setRoute({ event: next })} />
+      ) : (
+        <TimelineCanvas
+          {...state.canvas}
+          model={model}
+          colors={colors}
+          classes={classes}
+          selected={selected}
+          arrangement={tracks.arrangement}
+          collapsed={tracks.collapsed}
+          extras={extras}
+          onPick={(item) => setRoute({ event: item ? String(item.event) : '' })}
+          onFollow={goTo}
+          onToggle={tracks.toggle}
+          onOpen={tracks.open}
+          engine={engine}
+        />
+      )}
+      <TimelineFooter
+        view={view}
+        busy={busy}
+        notes={notes}
+        found={searchHits}
+        colors={colors}
+        legend={legend}
+        holds={holds}
+      />
+    </TimelineFrame>
   )
 }
 

@@ -188,10 +188,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
-    """Returns the operation of each row, and the first row of each operation.
-
-    An operation consists of rows that have the same key and overlap in time.
-    """
+    """Returns the operation of each row, and its first row. Rows with one key that overlap are an operation."""
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     owner, _ = number_groups(key)
@@ -207,10 +204,7 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 
 
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
-    """Converts a column from event indices to row indices.
-
-    If the start and the end of a range both have a value, the value of the end is used.
-    """
+    """Converts a column from event indices to row indices. The value of the end of a range wins."""
     row = place[column.row]
     order = np.lexsort((late[column.row], row))
     order = order[row[order] != MISSING]
@@ -224,10 +218,7 @@ _MAX_FRAMES = 1000  # maximum number of frames loaded per stack, innermost first
 
 
 class CallStacks:
-    """Collects call stacks by event index.
-
-    Frames are looked up after the read, because ``stackFrames`` may follow the events.
-    """
+    """Collects call stacks by event index. ``stackFrames`` may follow the events, so frames are found later."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner

@@ -35,10 +35,7 @@ def kind_of(name: str) -> str:
 
 
 def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
-    """Returns a candidate.
-
-    A folder with the default name belongs to the run of its parent folder. Any other folder is a separate run.
-    """
+    """Returns a candidate. A folder with the default name belongs to the run of its parent folder."""
     run = folder.parent if folder.name == OUTPUT else folder
     names = sorted(map(str, files), key=lambda name: FILENAMES.index(kind_of(name)))
     return Candidate(

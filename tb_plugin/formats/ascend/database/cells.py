@@ -22,14 +22,9 @@ _DIGITS = re.compile(r" *-?[0-9]{1,19} *")
 class Form(Enum):
     """Data type of a column."""
 
-    WHOLE = "int64"
-    NUMBER = "double"
-    TEXT = "string"
-
-    @property
-    def type(self) -> pa.DataType:
-        """Returns the corresponding Arrow type."""
-        return pa.type_for_alias(self.value)
+    WHOLE = pa.int64()
+    NUMBER = pa.float64()
+    TEXT = pa.string()
 
 
 class Columns:
@@ -46,7 +41,7 @@ class Columns:
     def array(self, name: str, form: Form = Form.WHOLE) -> pa.Array:
         """Returns a column. If the table does not have it, all values are null."""
         found = self._arrays.get(name)
-        return pa.nulls(self.rows, form.type) if found is None else found
+        return pa.nulls(self.rows, form.value) if found is None else found
 
     def integers(self, name: str) -> Int64:
         """Returns integers; -1 = missing."""
@@ -73,7 +68,7 @@ class Columns:
 def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> pa.Array:
     """Converts values to a column of type ``form``. Values of the wrong type are logged and become null."""
     try:
-        return pa.array(values, form.type)
+        return pa.array(values, form.value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         pass
     if form is Form.WHOLE:  # older versions wrote times as text
@@ -86,7 +81,7 @@ def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> p
     bad = sum(one is None for one in made) - sum(one is None for one in values)
     if bad:
         log.add("bad_cell", "note", example=where, count=bad)
-    return pa.array(made, form.type)
+    return pa.array(made, form.value)
 
 
 def _as_integer(value: Any) -> int | None:

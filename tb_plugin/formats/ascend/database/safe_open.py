@@ -103,7 +103,7 @@ class Database:
                 part.append(column_of(values, wanted[column], self.log, f"{table}.{column}"))
             rows += len(batch)
         made = {
-            column: pa.chunked_array(part, wanted[column].type).combine_chunks()
+            column: pa.chunked_array(part, wanted[column].value).combine_chunks()
             for column, part in zip(names, parts, strict=True)
         }
         return Columns({key: _one(array) for key, array in made.items()}, rows)
@@ -169,11 +169,7 @@ class Database:
 
 @contextmanager
 def open_database(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
-    """Opens a database. Raises StorageError, any error that ``tell`` raises, and, if the file is not a database,
-    UnreadableTrace.
-
-    ``tell`` receives the fraction read so far (0 to 1). It may raise to stop the read.
-    """
+    """Opens a database. Raises StorageError, UnreadableTrace and errors of ``tell``, which receives 0 to 1."""
     with PrivateFolder() as folder:
         path = folder / "copy.db"
         size = _copied(source, name, path, log, tell)

@@ -30,13 +30,6 @@ class Lateness(msgspec.Struct, frozen=True, eq=False):
     """Time from the first to the last corrected start of the collective."""
     last: Int64
     """Worker that started the collective last; -1 = unknown."""
-    wait_ns: Int64
-    """Time from the start of this call to the last start of its collective."""
-    moved_ns: Int64
-    """Time from the last start to the last end of the collective: a second estimate of transfer time.
-
-    Negative values are possible if clocks are wrong.
-    """
 
     def take(self, keep: Bool) -> Lateness:
         return Lateness(*(values[keep] for values in astuple(self)))
@@ -49,11 +42,9 @@ class _Collectives(msgspec.Struct, frozen=True, eq=False):
     middle_ns: Int64
     skew_ns: Int64
     last: Int64
-    last_ns: Int64
-    moved_ns: Int64
 
 
-def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start_ns: Int64, end_ns: Int64) -> Lateness:
+def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start_ns: Int64) -> Lateness:
     """Returns the lateness of each call.
 
     ``match`` is the index of each call's collective (-1 = none), and ``group`` is a code of the process group.
@@ -62,11 +53,8 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
     start = clocks.corrected(w, start_ns[rows])
-    collectives = _per_collective(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
-    compared = codes(group, clocks.connected[worker] + 1)
-    collectives.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = (
-        BEGAN_LATER
-    )
+    collectives = _per_collective(clocks, w, m, start)
+    collectives.arrival[_begins_later(worker, match, group)] = BEGAN_LATER
     clear = _comparable(clocks, w, m, len(collectives.arrival))
     collectives.arrival[~clear] = UNCLEAR
     is_clear = clear[m]
@@ -83,19 +71,15 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
         lateness_ns=spread(start - collectives.middle_ns[m], 0),
         skew_ns=spread(collectives.skew_ns[m], 0),
         last=spread(collectives.last[m], -1),
-        wait_ns=spread(collectives.last_ns[m] - start, 0),
-        moved_ns=spread(collectives.moved_ns[m], 0),
     )
 
 
-def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Collectives:
-    count = int(match.max(initial=-1)) + 1
+def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64) -> _Collectives:
     order = np.lexsort((worker, start, match))
     opening = np.flatnonzero(np.diff(match[order], prepend=-1))
     length = np.diff(np.append(opening, len(order)))
     first, last = order[opening], order[opening + length - 1]
     low, high = start[order[opening + (length - 1) // 2]], start[order[opening + length // 2]]
-    done = np.maximum.reduceat(end[order], opening) if count else opening
     skew = start[last] - start[first]
     unsure = np.maximum(clocks.residual_ns[worker[first]], clocks.residual_ns[worker[last]])
     return _Collectives(
@@ -103,8 +87,6 @@ def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, e
         middle_ns=low + (high - low) // 2,
         skew_ns=skew,
         last=worker[last],
-        last_ns=start[last],
-        moved_ns=done - start[last],
     )
 
 
@@ -117,39 +99,23 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
     return found
 
 
-def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """Returns collectives at which a worker may only seem late because its recording started late.
+def _begins_later(worker: Int64, match: Int64, group: Int64) -> Bool:
+    """Returns the first collective of each worker that has fewer calls of a group than other workers, if other workers
+    have earlier calls of the group.
 
-    The result contains the worker's first collectives in groups in which other ranks recorded earlier calls. The
-    first call in the worker's trace must be one of these collectives. The trace must start later by more than the
-    clock error.
+    A worker may seem late there because its recording started late. Calls must be in time order for each worker.
     """
-    which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
-    earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
-    of_groups = _first_rows(group, start)
-    earliest[group[of_groups]] = which[of_groups]
-    openings = _first_rows(worker, start)
-    before = np.full(len(earliest), -1, np.int64)
-    before[group[of_groups]] = worker[of_groups]
-    mine, its = worker[openings], before[group[openings]]
-    start_difference = clocks.begin_ns[mine] - clocks.begin_ns[its]
-    is_later = start_difference > clocks.residual_ns[mine] + clocks.residual_ns[its]
-    late_workers = mine[(which[openings] != earliest[group[openings]]) & is_later]
-    firsts = _first_rows(codes(worker, group), start)
-    firsts = firsts[np.isin(worker[firsts], late_workers)]
-    firsts = firsts[which[firsts] != earliest[group[firsts]]]
-    found: Int64 = match[firsts]
-    return found[found >= 0]
-
-
-def _first_rows(key: Int64, time: Int64) -> Int64:
-    """Returns the row with the earliest time of each key, sorted by key."""
-    keys = int(key.max(initial=-1)) + 1
-    least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
-    np.minimum.at(least, key, time)
-    at = np.flatnonzero(time == least[key])[::-1]  # reversed, so that the first of equal ones is written last
-    row[key[at]] = at
-    found: Int64 = row[row >= 0]
+    pair = codes(group, worker)
+    _, first, entry, count = np.unique(pair, return_index=True, return_inverse=True, return_counts=True)
+    most = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, group[first], count)
+    is_first, collectives = np.zeros(len(match), np.bool_), int(match.max(initial=-1)) + 1
+    is_first[first] = True
+    is_short = is_first & (count[entry] < most[group])
+    begins, others = (
+        np.bincount(match[(match >= 0) & rows], minlength=collectives) > 0 for rows in (is_short, ~is_first)
+    )
+    found: Bool = begins & others
     return found
 
 
@@ -159,19 +125,9 @@ class Sure(msgspec.Struct, frozen=True, eq=False):
     lateness: Bool
     skew: Bool
     """The skew exceeds the clock error, so the last rank is known."""
-    wait: Bool
-    moved: Bool
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Marks the values of Lateness that exceed the clock error. The zero wait of the last rank is also marked."""
-    residual = clocks.residual_ns
-    mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
+    """Marks the values of Lateness that exceed the clock error."""
     known = late.arrival == KNOWN
-    clear = known | (late.arrival == BELOW) | (late.arrival == BEGAN_LATER)
-    return Sure(
-        lateness=known & (np.abs(late.lateness_ns) >= mine),
-        skew=known,
-        wait=known & ((late.wait_ns >= np.maximum(mine, its)) | (late.last == worker)),
-        moved=clear & (late.moved_ns > 0) & (late.moved_ns >= its),
-    )
+    return Sure(lateness=known & (np.abs(late.lateness_ns) >= clocks.residual_ns[worker]), skew=known)

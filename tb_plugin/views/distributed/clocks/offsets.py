@@ -2,7 +2,7 @@
 
 The corrected time of a clock reading ``zero_ns + at`` is the reading plus ``offset_ns + drift * at``. ``at`` is the
 time since the start of the trace. A robust fit chooses offsets and drifts so that the calls of each collective end
-together.
+together. The residuals of the fit are the clock error.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
-from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
-from tb_plugin.views.distributed.clocks.drift_errors import SURE_ERRORS, drift_errors, scatter_of
-from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected_sets, fit_clocks, relative_ends
+from tb_plugin.views.distributed.clocks.anchors import Anchors, connected_sets
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -29,8 +27,17 @@ UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 HOW = (UNKNOWN, OFFSET, DRIFT)
 # minimum number of anchors per worker; fewer give no error estimate
 FEWEST = 3
-MIN_ANCHORS_FOR_DRIFT = 6
+MIN_ANCHORS_FOR_DRIFT = 12
+# upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
+LARGEST_DRIFT = 1e-4
+# a drift counts as non-zero above this many standard errors
+SURE_ERRORS = 4
 
+_MAX_ROUNDS, _MAX_SOLVER_STEPS = 30, 80
+# below this relative curvature a search direction is flat; rounding errors are about 1e-16
+_MIN_CURVATURE = 1e-13
+# tuning constant of Cauchy weights, for 95 % efficiency with normal noise
+_CAUCHY = 2.385
 # robust standard deviations above which an anchor is an outlier
 _OUTLIER_DEVIATIONS = 6
 
@@ -44,8 +51,6 @@ class Clocks(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Correction at the start of the trace."""
     drift: Float64
     """Correction per nanosecond since the start of the trace."""
-    drift_error: Float64
-    """Standard error of the drift (``drift_errors.py``)."""
     residual_ns: Int64
     """95th percentile of the distance from corrected anchors to the common end of their collective.
 
@@ -88,18 +93,20 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     mean = np.bincount(a.worker, a.end_ns, workers) / rows
     since_mean = a.end_ns - mean[a.worker]
     spread = np.maximum(np.sqrt(np.bincount(a.worker, since_mean * since_mean, workers) / rows), 1.0)
-    ends = Ends(
-        a.worker, a.match, workers, a.matches, relative_ends(a, zero_ns + offset), since_mean / spread[a.worker]
-    )
-    shift, slope, off = fit_clocks(ends, spread)
+    shift, drift, noise = _fit(a, _relative_ends(a, zero_ns + offset), since_mean, spread)
     known = count >= FEWEST
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1
-    error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where, slope / spread)
-    has_drift = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= MIN_ANCHORS_FOR_DRIFT)
-    shift, drift = _with_zero_median_drift(
-        zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(has_drift, slope / spread, 0)
-    )
+    error = noise / (spread * np.sqrt(rows))
+    has_drift = known & (count >= MIN_ANCHORS_FOR_DRIFT) & (SURE_ERRORS * error < LARGEST_DRIFT)
+    drift = np.where(has_drift, drift, 0.0)
+    time = zero_ns + offset + np.rint(mean).astype(np.int64)
+    for number in range(sets):
+        # Anchors do not determine the scale of the common time axis: the median drift is 0.
+        mine = np.flatnonzero(where == number)
+        stretch = float(np.median(drift[mine]))
+        shift[mine] -= stretch * (time[mine] - int(np.sort(time[mine])[len(mine) // 2]))
+        drift[mine] = np.where(has_drift[mine], drift[mine] - stretch, 0.0)
     # A drift within noise is ignored: extrapolated beyond the anchors, it would shift times by more than their scatter.
     has_drift &= np.abs(drift) > SURE_ERRORS * error
     drift = np.where(has_drift, drift, 0.0)
@@ -107,27 +114,82 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     offset -= median_by(where + 1, offset, sets + 1)[where + 1]
     how = np.where(known, np.where(has_drift, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
     nothing = np.zeros(workers, np.int64)
-    offset, drift = np.where(known, offset, 0), np.where(known, drift, 0.0)
-    error = np.where(known & has_drift, error, 0.0)
-    found = Clocks(zero_ns, offset, drift, error, nothing, count, nothing, how, where)
+    found = Clocks(zero_ns, np.where(known, offset, 0), drift, nothing, count, nothing, how, where)
     residual, outliers = _residuals(a, found)
     return replace(found, residual_ns=residual, aside=outliers)
 
 
-def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
-    """Returns corrections and drifts on a common time axis that is rescaled to a median drift of 0.
+def _relative_ends(a: Anchors, zero_ns: Int64) -> Float64:
+    """Returns the time from the first end of a collective to the end of each call of the collective, ns.
 
-    Anchors do not determine the scale of the common time axis.
+    Floats represent these small numbers exactly.
     """
-    shift, drift = shift.copy(), drift.copy()
-    for number in range(int(where.max(initial=-1)) + 1):
-        mine = np.flatnonzero(where == number)
-        sure = drift[mine] != 0
-        stretch = float(np.median(drift[mine][sure])) if sure.any() else 0.0
-        since = time_ns[mine] - int(np.sort(time_ns[mine])[len(mine) // 2])
-        shift[mine] -= stretch / (1 + stretch) * (since + shift[mine])
-        drift[mine] = np.where(sure, (drift[mine] - stretch) / (1 + stretch), 0.0)
-    return shift, drift
+    end = zero_ns[a.worker] + a.end_ns
+    first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(first, a.match, end)
+    return (end - first[a.match]).astype(np.float64)
+
+
+def _fit(a: Anchors, end: Float64, since_mean: Float64, spread: Float64) -> tuple[Float64, Float64, Float64]:
+    """Returns the shift at the mean time, the drift, and the standard deviation of the ends of each worker.
+
+    The fit uses iteratively reweighted least squares with Cauchy weights. A prior pulls drifts towards 0.
+    """
+    workers, time = len(spread), since_mean / spread[a.worker]
+    shift, slope = np.zeros(workers), np.zeros(workers)
+    if not len(end):
+        return shift, slope, np.zeros(workers)
+    common: Float64 = median_by(a.match, np.rint(end).astype(np.int64), a.matches).astype(np.float64)
+    now = end
+    for _ in range(_MAX_ROUNDS):
+        off = now - common[a.match]
+        scale = max(MAD_TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
+        weight = 1 / (1 + (off / (_CAUCHY * scale)) ** 2)
+        prior = (scale / (spread * LARGEST_DRIFT)) ** 2
+        move, turn = np.split(_step(a, time, weight, prior, now, slope), 2)
+        shift, slope = shift + move, slope + turn
+        now = end + shift[a.worker] + slope[a.worker] * time
+        common = np.bincount(a.match, weight * now, a.matches) / np.bincount(a.match, weight, a.matches)
+        if max(np.abs(move).max(), np.abs(turn).max()) < max(0.01 * scale, 1.0):
+            break
+    distances: Int64 = np.rint(np.abs(now - common[a.match])).astype(np.int64)
+    return shift, slope / spread, MAD_TO_DEVIATION * np.maximum(median_by(a.worker, distances, workers), 1)
+
+
+def _step(a: Anchors, time: Float64, weight: Float64, prior: Float64, now: Float64, slope: Float64) -> Float64:
+    """Updates shifts and slopes by conjugate gradients, which need no dense matrix of workers.
+
+    The common end of each collective, the weighted mean of its calls' ends, is eliminated.
+    """
+    workers, of_match = len(slope), np.bincount(a.match, weight, a.matches)
+
+    def moved(values: Float64, slopes: Float64) -> Float64:
+        off = weight * (values - (np.bincount(a.match, weight * values, a.matches) / of_match)[a.match])
+        of_slope = np.bincount(a.worker, off * time, workers) + prior * slopes
+        return np.concatenate((np.bincount(a.worker, off, workers), of_slope))
+
+    diagonal = (
+        np.bincount(a.worker, weight, workers),
+        np.bincount(a.worker, weight * time * time, workers) + prior,
+    )
+    steepest = np.maximum(np.concatenate(diagonal), 1e-9)
+    step, rest = np.zeros(2 * workers), -moved(now, slope)
+    way = rest / steepest
+    size = float(rest @ way)
+    enough = 1e-8 * size
+    for _ in range(_MAX_SOLVER_STEPS):
+        shifts, slopes = np.split(way, 2)
+        image = moved(shifts[a.worker] + slopes[a.worker] * time, slopes)
+        curved = float(way @ image)
+        # All clocks of a connected set may shift together, so the remaining curvature is rounding.
+        if size <= enough or curved <= _MIN_CURVATURE * float(way @ (steepest * way)):
+            break
+        length = size / curved
+        step, rest = step + length * way, rest - length * image
+        eased = rest / steepest
+        size, before = float(rest @ eased), size
+        way = eased + size / before * way
+    return step
 
 
 def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:

@@ -119,6 +119,43 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
     return Groups(code[which], [_plain(known[number]) for number in range(len(found))])
 
 
+def groups_of_callers(
+    groups: Groups,
+    worker: Int64,
+    kind: Int64,
+    blank: Int64,
+    ranks: Sequence[int | None],
+    stated: Sequence[ReportedGroup],
+) -> tuple[Groups, dict[int, str]]:
+    """Replaces the group of calls that report none, if exactly the ranks of one listed group have calls of this kind.
+
+    ``blank`` contains the rows of these calls, and ``ranks`` the rank of each worker. All ranks must be loaded. The
+    second result has the names of the added groups.
+    """
+    place = {rank: at for at, rank in enumerate(ranks)}
+    listed: dict[frozenset[int], list[tuple[Ranks, str]]] = defaultdict(list)
+    for text, name in dict.fromkeys((each.ranks, each.description or each.name) for each in stated):
+        members = ranks_in(text)
+        if members.listed and not members.cut and len(members.listed) < len(ranks):
+            listed[frozenset(place.get(rank, -1) for rank in members.listed)].append((members, name))
+    code, every, names, callers = (
+        groups.code.copy(),
+        list(groups.ranks),
+        dict[int, str](),
+        defaultdict[int, list[int]](list),
+    )
+    pairs = np.unique(codes(kind[blank], worker[blank]), return_index=True)[1]
+    for row in blank[pairs].tolist() if listed else []:
+        callers[int(kind[row])].append(int(worker[row]))
+    for each, workers in callers.items():
+        found = listed.get(frozenset(workers), [])
+        if len(found) == 1:
+            code[blank[kind[blank] == each]] = len(every)
+            names[len(every)] = found[0][1]
+            every.append(found[0][0])
+    return Groups(code, every), names
+
+
 def _plain(ranks: Ranks) -> Ranks:
     """Returns the ranks without the negative number with which ``_ranks`` marks truncated lists."""
     return Ranks(tuple(rank for rank in ranks.listed if rank >= 0), ranks.cut)
@@ -176,22 +213,6 @@ def _full_names(names: Sequence[str]) -> Int64:
             if len(end) == length and len(alike[end]) == 1:
                 found[place] = alike[end][0]
     return found
-
-
-def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
-    """Returns a code per call. Codes are equal if name, dtype and number of elements are equal.
-
-    If only some workers of a group report sizes for a name, only names are compared.
-    """
-    both = codes(group, name)
-    mine = codes(both, worker)
-    knows = np.zeros(int(mine.max(initial=-1)) + 1, np.bool_)
-    knows[mine[elements >= 0]] = True
-    some, none = (np.zeros(int(both.max(initial=-1)) + 1, np.bool_) for _ in range(2))
-    some[both[knows[mine]]] = True
-    none[both[~knows[mine]]] = True
-    vague = (some & none)[both]
-    return codes(name, np.where(vague, 0, dtype), np.where(vague, -2, elements))
 
 
 def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:

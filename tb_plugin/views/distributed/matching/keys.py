@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
 from tb_plugin.lib.groupby import codes
-from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, ReportedGroup, groups_of, kind_codes
+from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, ReportedGroup, groups_of
 from tb_plugin.views.distributed.matching.match import Calls
 
 Int64 = npt.NDArray[np.int64]
@@ -52,10 +52,24 @@ def compared_columns(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int
         kind=kind_codes(worker, group, name, texts_of(data, "dtype")[0], np.where(uneven, -1, elements)),
         sequence=np.where(point, -1, numbers_of(data, "sequence")),
         lost=unknown,
-        two_ended=point,
         no_step=no_step,
-        end_ns=numbers_of(data, "start_ns") + numbers_of(data, "dur_ns"),
     )
+
+
+def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
+    """Returns a code per call. Codes are equal if name, dtype and number of elements are equal.
+
+    If only some workers of a group report sizes for a name, only names are compared.
+    """
+    both = codes(group, name)
+    mine = codes(both, worker)
+    knows = np.zeros(int(mine.max(initial=-1)) + 1, np.bool_)
+    knows[mine[elements >= 0]] = True
+    some, none = (np.zeros(int(both.max(initial=-1)) + 1, np.bool_) for _ in range(2))
+    some[both[knows[mine]]] = True
+    none[both[~knows[mine]]] = True
+    vague = (some & none)[both]
+    return codes(name, np.where(vague, 0, dtype), np.where(vague, -2, elements))
 
 
 def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-import msgspec
-
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Grouping
 from tb_plugin.views.distributed.job_data import JobData
@@ -20,13 +18,6 @@ MAX_KINDS = 8
 MOST_CELLS = 1_000_000
 # Python refuses to parse numbers of thousands of digits
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
-
-
-class _Kind(msgspec.Struct, frozen=True):
-    """Disjoint groups with the same description."""
-
-    title: str
-    groups: list[tuple[int, ...]]
 
 
 @cached_by_argument
@@ -62,20 +53,29 @@ def worker_groupings(data: JobData) -> list[Grouping]:
     If there are several nodes, the first way is by node. The next ways are kinds of process groups, and kinds of
     neighbouring ranks come first.
     """
-    found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
-    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MAX_KINDS]):
-        group_of, place = [-1] * len(data.names), [-1] * len(data.names)
-        groups = [group for group in kind.groups if any(rank in ranks for rank in group)]
-        for at, group in enumerate(groups):
-            for position, rank in enumerate(group):
-                if rank in ranks:
-                    group_of[ranks[rank]], place[ranks[rank]] = at, position
-        if len(groups) > 1 and len(groups) * max(map(len, groups)) <= MOST_CELLS:
-            found.append(
-                Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], group_of, place)
-            )
+    node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
+    nodes: dict[str, list[int]] = defaultdict(list)
+    for at, name in enumerate(data.names):
+        if name in node:
+            nodes[node[name]].append(at)
+    found = [_grouping(data, "node", "Node", [*nodes.items()])] if len(nodes) > 1 else []
+    for number, (title, every) in enumerate(sorted(_kinds(data), key=_stride)[:MAX_KINDS]):
+        groups = [(ranks_short(group), [ranks.get(rank, -1) for rank in group]) for group in every]
+        groups = [(name, workers) for name, workers in groups if max(workers) >= 0]
+        if len(groups) > 1 and len(groups) * max(len(workers) for _, workers in groups) <= MOST_CELLS:
+            found.append(_grouping(data, f"group{number}", title, groups))
     return found
+
+
+def _grouping(data: JobData, key: str, title: str, groups: Sequence[tuple[str, list[int]]]) -> Grouping:
+    """Returns a grouping. ``groups`` has names and the workers in order of their places; -1 = not loaded."""
+    group_of, place = [-1] * len(data.names), [-1] * len(data.names)
+    for number, (_, workers) in enumerate(groups):
+        for position, worker in enumerate(workers):
+            if worker >= 0:
+                group_of[worker], place[worker] = number, position
+    return Grouping(key, title, [name for name, _ in groups], group_of, place)
 
 
 def listed_ranks(text: object, size: object) -> tuple[int, ...]:
@@ -97,24 +97,9 @@ def ranks_short(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks))
 
 
-def _nodes(data: JobData) -> Grouping | None:
-    node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
-    number = {each: at for at, each in enumerate(dict.fromkeys(node[name] for name in data.names if name in node))}
-    if len(number) < 2:
-        return None
-    count: dict[str, int] = defaultdict(int)
-    of, place = [], []
-    for name in data.names:
-        mine = node.get(name)
-        of.append(-1 if mine is None else number[mine])
-        place.append(-1 if mine is None else count[mine])
-        count[mine or ""] += 1
-    return Grouping("node", "Node", [*number], of, place)
-
-
-def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Yields kinds of groups. The groups of a kind have the same description, or the same size if descriptions are
-    missing.
+def _kinds(data: JobData) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
+    """Yields title and groups of each kind. The groups of a kind have the same description, or the same size if
+    descriptions are missing.
 
     Overlapping groups are of different kinds.
     """
@@ -126,16 +111,14 @@ def _kinds(data: JobData) -> Iterator[_Kind]:
     for title, every in listed.items():
         partitions: list[tuple[set[int], list[tuple[int, ...]]]] = []
         for group in sorted(every):
-            fitting = next((each for each in partitions if each[0].isdisjoint(group)), None)
-            if fitting is None:
-                fitting = set(), []
-                partitions.append(fitting)
-            taken, groups = fitting
+            taken, groups = next((each for each in partitions if each[0].isdisjoint(group)), (set(), []))
+            if not groups:
+                partitions.append((taken, groups))
             taken.update(group)
             groups.append(group)
         for number, (_, groups) in enumerate(partitions):
-            yield _Kind(title if number == 0 else f"{title} ({number + 1})", groups)
+            yield title if number == 0 else f"{title} ({number + 1})", groups
 
 
-def _stride(kind: _Kind) -> tuple[int, str]:
-    return min(max(group[1] - group[0], 1) for group in kind.groups), kind.title
+def _stride(kind: tuple[str, list[tuple[int, ...]]]) -> tuple[int, str]:
+    return min(max(group[1] - group[0], 1) for group in kind[1]), kind[0]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.bus_bandwidth import has_larger_side
-from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE, POINT_TO_POINT, WAIT
+from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE
 from tb_plugin.analysis.communication import BACKEND, calls_collective, is_communication
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.range_patterns import name_matches
@@ -35,7 +35,6 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     elements: Int64
     bytes: Int64
     issued_ns: Int64
-    needed_ns: Int64
     batch: Int64
     words: Words
 
@@ -46,9 +45,9 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
 def calls_of(trace: TraceTable) -> Calls:
     """Returns all collectives in a trace.
 
-    Each communication kernel is a collective. A coalesced kernel becomes one row per collective. If a trace has no
-    communication kernels, host calls are used: calls on the process group's thread (``gloo:all_reduce``), otherwise
-    operators (``c10d::allreduce_``). Host calls that launch kernels are not collectives.
+    Each communication kernel is a collective. A coalesced kernel becomes one row per collective. Collectives without
+    kernels are host calls: on the process group's thread (``gloo:all_reduce``), otherwise operators
+    (``c10d::allreduce_``).
     """
     words = Words()
     facts = Facts(trace, words)
@@ -68,7 +67,6 @@ def calls_of(trace: TraceTable) -> Calls:
         elements=elements,
         bytes=_bytes(found, elements, words),
         issued_ns=issued,
-        needed_ns=_needed(trace, facts, chains, found, issued, words),
         batch=found.batch,
         words=words,
     )
@@ -153,31 +151,6 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
     return np.where(found.is_first | (moved == MISSING), moved, 0)
-
-
-def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """Returns the time at which the host first waits for each call with the same group and sequence number.
-
-    The time is unknown in groups that mix point-to-point calls with other calls, because sequence numbers of these
-    two kinds are independent.
-    """
-    about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
-    reported, _ = facts.from_arguments(chains.host)
-    wait = np.flatnonzero((reported.collective == words.number(WAIT)) & (reported.sequence >= 0))
-    if not len(wait):
-        return missing
-    pairwise = np.isin(about.collective, words.numbers(sorted(POINT_TO_POINT)))
-    ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
-    begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
-    time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
-    both = reported.take(wait).concatenate(about)
-    key = group(both.group, both.sequence).of
-    axis = side_by_side((key, time))[0]
-    order = np.argsort(axis[: len(wait)], kind="stable")
-    at = np.append(order, MISSING)[np.searchsorted(axis[: len(wait)][order], axis[len(wait) :])]
-    same = (at != MISSING) & (key[at] == key[len(wait) :])
-    same &= (about.sequence >= 0) & ~np.isin(about.group, ambiguous)
-    return np.where(same, time[at], missing)
 
 
 class Batched(msgspec.Struct, frozen=True, eq=False):

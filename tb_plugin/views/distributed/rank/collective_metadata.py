@@ -87,9 +87,7 @@ class CollectiveMetadata(msgspec.Struct, frozen=True, eq=False):
 
     def concatenate(self, other: CollectiveMetadata) -> CollectiveMetadata:
         theirs = other.columns
-        return CollectiveMetadata(
-            **{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()}
-        )
+        return CollectiveMetadata(**{key: np.append(column, theirs[key]) for key, column in self.columns.items()})
 
     def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
         """Replaces unknown values by values of ``other``, in rows with the same collective in both."""
@@ -147,10 +145,7 @@ class Facts:
         row_dtype, row_elements, row_largest = self._inputs(host)
         known = row_elements >= 0
         dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
-        dtype[chain[known]], elements[chain[known]] = (
-            row_dtype[known],
-            row_elements[known],
-        )  # innermost last
+        dtype[chain[known]], elements[chain[known]] = (row_dtype[known], row_elements[known])  # innermost last
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
@@ -186,9 +181,7 @@ class Facts:
         return found
 
     def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the main dtype of the inputs, the number of elements of this dtype, and the size of the largest
-        tensor of this dtype.
-        """
+        """Returns the main dtype of the inputs, its number of elements, and the size of its largest tensor."""
         args = self._trace.operators
         place = _places(args.row, rows)
         shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
@@ -264,9 +257,7 @@ def _other_of_two(ranks: str, rank: int) -> int:
 
 
 def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """Returns the dtype with the most elements, the number of these elements, and the size of the largest such
-    tensor.
-    """
+    """Returns the dtype with the most elements, their number, and the size of the largest such tensor."""
     elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
@@ -298,23 +289,23 @@ def world_size_of(metadata: Mapping[str, Any]) -> int | None:
 
 
 def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
-    info = metadata.get("distributedInfo")
-    value = info.get(key) if isinstance(info, dict) else None
+    value = _info(metadata).get(key)
     return value if type(value) is int and 0 <= value < MOST_RANKS else None
+
+
+def _info(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    info = metadata.get("distributedInfo")
+    return info if isinstance(info, dict) else {}
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the process groups that the field ``distributedInfo`` of a trace contains."""
-    info = metadata.get("distributedInfo")
-    groups = info.get("pg_config") if isinstance(info, dict) else None
+    groups = _info(metadata).get("pg_config")
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """Returns the size of the groups if all groups have the same size, otherwise -1.
-
-    The size is used for calls without metadata.
-    """
+    """Returns the size of all groups for calls without metadata, or -1 if sizes differ."""
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING

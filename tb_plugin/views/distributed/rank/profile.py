@@ -1,4 +1,4 @@
-"""Tables of one worker: collectives, steps, kernels, groups and devices, and their schema."""
+"""Tables of one worker, and their schema."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CALL = {
     "comm_bytes": pa.int64(), "group": TEXT, "group_ranks": TEXT, "group_size": pa.int64(),
     "sequence": pa.int64(), "source_rank": pa.int64(), "destination_rank": pa.int64(), "start_ns": pa.int64(),
     "dur_ns": pa.int64(), "on_device": pa.bool_(), "event": pa.int64(), "stream": TEXT, "batch": pa.int64(),
-    "issued_ns": pa.int64(), "needed_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
+    "issued_ns": pa.int64(), "sent_splits": pa.list_(pa.int64()),
     "received_splits": pa.list_(pa.int64()), "before_ns": pa.int64(), **dict.fromkeys(PARTS, pa.int64()),
     "blocked_ns": pa.int64(),
 }  # fmt: skip
@@ -183,7 +183,6 @@ def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], b
         "stream": pa.array(titles, pa.string()).take(pa.array(np.searchsorted(streams, trace.track[row]))),
         "batch": _known(calls.batch),
         "issued_ns": _known(calls.issued_ns),
-        "needed_ns": _known(calls.needed_ns),
         "sent_splits": _splits(trace, about.sent),
         "received_splits": _splits(trace, about.received),
         **before,
@@ -204,84 +203,56 @@ def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
 
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
-    """Returns one row per step: compute, communication, overlap, and exposed communication as defined for the
-    Overview.
-    """
+    """Returns one row per step, as defined for the Overview."""
     if lacks_computation(trace):
-        return _stated_rows(trace)
-    alone = exposed_ranges(trace)
+        return _reported_rows(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
-    both = intersect(compute, communication)
-    sets = (measure_within(ranges, start, end) for ranges in (compute, both, alone))
-    numbers = zip(*(x.tolist() for x in (end - start, *sets)), strict=True)
+    sets = (compute, intersect(compute, communication), exposed_ranges(trace))
+    parts = zip(*(measure_within(ranges, start, end).tolist() for ranges in sets), strict=True)
+    steps = zip(trace.steps.label, (end - start).tolist(), parts, strict=True)
     return [
-        {
-            "step": label,
-            "step_total_ns": length,
-            "compute_ns": busy,
-            "compute_alone_ns": busy - overlap,
-            "overlap_ns": overlap,
-            "exposed_communication_ns": talking,
-            "step_other_ns": length - busy - talking,
-        }
-        for label, (length, busy, overlap, talking) in zip(trace.steps.label, numbers, strict=True)
+        _step_row(label, length, busy, overlap, exposed, length - busy - exposed)
+        for label, length, (busy, overlap, exposed) in steps
     ]
 
 
-def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Returns one row per step with reported times, for profiles that contain only communication.
+def _step_row(label: str, length: int, compute: int, overlap: int, exposed: int, other: int) -> dict[str, object]:
+    return dict(zip(STEP, (label, length, compute, compute - overlap, overlap, exposed, other), strict=True))
 
-    Times that the profiler does not report are null.
-    """
-    stated, rows = reported_step_times(trace), []
+
+def _reported_rows(trace: TraceTable) -> list[dict[str, object]]:
+    """Returns the reported times of each step, for profiles that contain only communication; null if not reported."""
+    reported, rows = reported_step_times(trace), []
     for label in trace.steps.label:
-        row: dict[str, object] = dict.fromkeys(STEP)
-        row["step"] = label
-        if (times := stated.get(label)) is not None:
-            computing, overlap, exposed_ns, free = times.values()
-            row |= {
-                "step_total_ns": computing + exposed_ns + free,
-                "compute_ns": computing,
-                "compute_alone_ns": computing - overlap,
-                "overlap_ns": overlap,
-                "exposed_communication_ns": exposed_ns,
-                "step_other_ns": free,
-            }
+        row: dict[str, object] = {**dict.fromkeys(STEP), "step": label}
+        if (times := reported.get(label)) is not None:
+            compute, overlap, exposed, free = times.values()
+            row = _step_row(label, compute + exposed + free, compute, overlap, exposed, free)
         rows.append(row)
     return rows
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
     """Returns the process groups that the file lists, followed by groups that only appear in calls."""
+    words = trace.recorder.parallel.dimensions
     rows: dict[tuple[str, str], dict[str, object]] = {}
-    names = set()
+
+    def add(name: str, description: str, backend: str, size: int | None, ranks: str) -> None:
+        values = (name, description, backend, size, ranks, dimensions_of(description, words))
+        rows.setdefault((name, ranks), dict(zip(GROUP, values, strict=True)))
+
     for listed in groups_of(trace.metadata):
-        name, ranks, size = str(listed.get("pg_name", "")), str(listed.get("ranks", "")), listed.get("pg_size")
-        names.add(name)
-        rows[name, ranks] = {
-            "group": name,
-            "group_description": str(listed.get("pg_desc", "")),
-            "backend": str(listed.get("backend_config", "")),
-            "group_size": size if isinstance(size, int) else None,
-            "group_ranks": ranks,
-        }
+        size = listed.get("pg_size")
+        name, description, backend = (str(listed.get(key, "")) for key in ("pg_name", "pg_desc", "backend_config"))
+        add(name, description, backend, size if isinstance(size, int) else None, str(listed.get("ranks", "")))
+    names = {name for name, _ in rows}
     args = trace.collectives
     columns_of = (args.group_name, args.group_description, args.group_ranks, args.group_size)
-    for *texts, size in sorted(set(zip(*(x.tolist() for x in columns_of), strict=True))):
-        name, description, ranks = (trace.strings[text] if text >= 0 else "" for text in texts)
+    for *ids, size in sorted(set(zip(*(x.tolist() for x in columns_of), strict=True))):
+        name, description, ranks = (trace.strings[text] if text >= 0 else "" for text in ids)
         if name and name not in names:
-            rows.setdefault(
-                (name, ranks),
-                {
-                    "group": name,
-                    "group_description": description,
-                    "backend": "",
-                    "group_size": size if size >= 0 else None,
-                    "group_ranks": ranks,
-                },
-            )
-    words = trace.recorder.parallel.dimensions
-    return [{**row, "dimension": dimensions_of(str(row["group_description"]), words)} for row in rows.values()]
+            add(name, description, "", size if size >= 0 else None, ranks)
+    return [*rows.values()]
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:

@@ -8,19 +8,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import sum_by
-from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
+from tb_plugin.lib.groupby import codes, median_by, side_by_side, sum_by
+from tb_plugin.lib.model_cache import cached_by_argument
+from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
-from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, IDLE, Stretches, activities_before_bursts
 
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-COMMUNICATION = "communication"
+COMPUTE, COMMUNICATION = "compute", "communication"
 # activities before a collective, from the columns before_*_ns
-COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
+COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", "idle")
 
 
 class Excess(msgspec.Struct, frozen=True, eq=False):
@@ -31,7 +29,6 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
 
     Negative if the straggler spends less time than others.
     """
-    collectives: int
     cost_ns: int
 
     @property
@@ -51,90 +48,83 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
-def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
+def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> dict[int, Excess]:
     """Returns the extra time of each straggler, keyed by worker.
 
     Only late steps of a straggler are used, and only collectives of its main group at which the straggler arrives
-    last. Each component is compared with the median of the other ranks before the same collective. ``before`` has
-    the time of each component before each call (-1 = unknown). ``burst`` is equal for concurrent calls. Only the
-    costliest of several concurrent calls counts, because the time before these calls is the same.
+    last. Each component is compared with the median of the other ranks before the same collective. ``before`` has the
+    time of each component before each call (-1 = unknown). Only the costliest of several concurrent calls counts,
+    because the time before these calls is the same.
     """
-    workers = found.significant
-    if not len(workers) or any(key not in before for key in COMPONENTS):
+    calls, workers, steps = arrived.calls, found.significant.tolist(), found.slow.shape[1]
+    if not workers or any(key not in before for key in COMPONENTS):
         return {}
-    main = np.full(len(found.lost_ns), -1)
-    main[workers] = [found.group[found.main_group(one)] for one in workers.tolist()]
-    culprit, steps = arrived.culprit, found.slow.shape[1]
-    selected = (
-        (arrived.raw_ns > 0)
-        & (arrived.row[arrived.last] >= 0)
-        & (arrived.step < steps)
-        & (main[culprit] == arrived.group)
-    )
-    selected[selected] = found.slow[culprit[selected], arrived.step[selected]]
-    cost = sum_by(culprit[selected], arrived.high_ns[selected], len(main))
-    selected = _costliest(selected, burst[np.maximum(arrived.row[arrived.last], 0)], arrived.high_ns)
-    rows = np.flatnonzero(selected[arrived.collective] & (arrived.row >= 0))
-    is_known = np.all([before[key][burst[arrived.row[rows]]] >= 0 for key in COMPONENTS], axis=0)
+    main, burst = np.full(len(found.lost_ns), -1), first_of_burst(calls)
+    main[workers] = [found.group[found.main_group(one)] for one in workers]
+    late, culprit = arrived.row[arrived.last], arrived.culprit
+    chosen = np.flatnonzero((arrived.raw_ns > 0) & (arrived.step < steps) & (main[culprit] == arrived.group))
+    chosen = chosen[found.slow[culprit[chosen], arrived.step[chosen]]]
+    chosen = chosen[np.lexsort((-arrived.cost_ns[chosen], burst[late[chosen]]))]
+    chosen = np.sort(chosen[np.diff(burst[late[chosen]], prepend=-1) != 0])
+    number = np.full(len(arrived.last), -1)
+    number[chosen] = np.arange(len(chosen))
     is_last = np.zeros(len(arrived.row), np.bool_)
     is_last[arrived.last] = True
-    mine, others = rows[is_known & is_last[rows]], rows[is_known & ~is_last[rows]]
-    # Only collectives with known activities of the last rank and of at least one other rank.
-    both = np.intersect1d(arrived.collective[mine], arrived.collective[others])
-    mine, others = (each[np.isin(arrived.collective[each], both)] for each in (mine, others))
-    stretch = activities_before_bursts(arrived.calls, before, burst)
-    mine, others, since_mine, since_others, left_out = _comparable_rows(arrived, mine, others, stretch)
-    cost -= sum_by(arrived.worker[left_out], arrived.high_ns[arrived.collective[left_out]], len(main))
-    who = arrived.worker[mine]
-    count = np.bincount(who, minlength=len(main))
-    more = {}
-    for key in COMPONENTS:
-        usual = _medians(stretch.done(key, arrived.row[others], since_others), arrived.collective[others])
-        total = np.zeros(len(main), np.int64)
-        np.add.at(total, who, stretch.done(key, arrived.row[mine], since_mine) - usual)
-        more[key] = total
+    activities = _activities(calls, before, burst)
+    known = np.all([values[arrived.row] >= 0 for values in activities.values()], axis=0)
+    others = np.flatnonzero(known & ~is_last & (number[arrived.collective] >= 0))
+    comparable = known[arrived.last[chosen]] & (
+        np.bincount(number[arrived.collective[others]], minlength=len(chosen)) > 0
+    )
+    who, more = culprit[chosen[comparable]], {}
+    for key, values in activities.items():
+        usual = median_by(number[arrived.collective[others]], values[arrived.row[others]], len(chosen))
+        more[key] = sum_by(who, (values[late[chosen]] - usual)[comparable], len(main))
+    cost, count = sum_by(who, arrived.cost_ns[chosen[comparable]], len(main)), np.bincount(who, minlength=len(main))
     return {
-        one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(count[one]), int(cost[one]))
-        for one in workers.tolist()
-        if count[one]
+        one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(cost[one])) for one in workers if count[one]
     }
 
 
-def _comparable_rows(
-    arrived: Arrivals, mine: Int64, others: Int64, stretch: Stretches
-) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Returns comparable calls of the last rank and of other ranks, the burst at which each comparison starts, and
-    calls of the last rank without a comparison. A burst is a set of concurrent calls.
+@cached_by_argument
+def first_of_burst(calls: StragglerCalls) -> Int64:
+    """Returns, for each call, the first call of its burst.
 
-    Usually the comparison starts after the last matched call of the last rank. Without such a call, the comparison
-    starts at the first call, for ranks whose first call is in the same step. Ranks with unknown time in between are
-    excluded. If nothing is comparable for a straggler, the time since each rank's previous call is used.
+    A burst is a set of concurrent calls of one worker and group.
     """
-    row, which = arrived.row, arrived.collective
-    row_of_last = np.full(len(arrived.last), -1)
-    row_of_last[which[mine]] = mine
-    leader = row[row_of_last[which[others]]]
-    same_call = stretch.same_call(leader, row[others])
-    since_mine = stretch.since(row[mine], stretch.before[row[mine]])
-    since_others = stretch.since(row[others], same_call)
-    known = np.zeros(len(arrived.last), np.bool_)
-    known[which[mine]] = stretch.is_complete(row[mine], since_mine)
-    opened = (stretch.before[leader] < 0) & (stretch.opens[leader] == stretch.opens[row[others]])
-    is_fair = ((same_call >= 0) | opened) & known[which[others]] & stretch.is_complete(row[others], since_others)
-    is_comparable = np.isin(which[mine], which[others[is_fair]])
-    rough = ~np.isin(arrived.worker[mine], arrived.worker[mine[is_comparable]])
-    roughly = np.isin(which[others], which[mine[rough]])
-    since_mine[rough], since_others[roughly] = stretch.burst[row[mine[rough]]], stretch.burst[row[others[roughly]]]
-    is_comparable, is_fair = is_comparable | rough, is_fair | roughly
-    return mine[is_comparable], others[is_fair], since_mine[is_comparable], since_others[is_fair], mine[~is_comparable]
+    own = codes(calls.worker, calls.group)
+    order = np.argsort(own, kind="stable")
+    opens = np.diff(own[order], prepend=-1) != 0
+    start, end = side_by_side((own[order], calls.start_ns[order]), (own[order], (calls.start_ns + calls.dur_ns)[order]))
+    opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
+    first = np.empty(len(order), np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
+    return first
 
 
-def _costliest(selected: Bool, burst: Int64, cost: Int64) -> Bool:
-    rows = np.flatnonzero(selected)
-    order = rows[np.lexsort((-cost[rows], burst[rows]))]
-    marked = np.zeros(len(selected), np.bool_)
-    marked[order[np.diff(burst[order], prepend=-1) != 0]] = True
-    return marked
+def _activities(calls: StragglerCalls, before: Mapping[str, Int64], burst: Int64) -> dict[str, Int64]:
+    """Returns the time of each component before the burst of each call (-1 = unknown).
+
+    A rank may compute while its overlapped collective waits for the straggler. This compute time counts for the time
+    before the next burst.
+    """
+    own = codes(calls.worker, calls.group)
+    order = np.argsort(own, kind="stable")
+    opening = order[burst[order] == order]
+    number = np.empty(len(own), np.int64)
+    number[opening] = np.arange(len(opening))
+    end = np.full(len(opening), np.iinfo(np.int64).min)
+    np.maximum.at(end, number[burst], calls.start_ns + calls.dur_ns)
+    # The worker computes during a burst when no call blocks it.
+    start, until = side_by_side((calls.worker, calls.start_ns), (calls.worker[opening], end))
+    total = np.append(0, np.cumsum(calls.blocked_ns))
+    later = np.maximum(np.searchsorted(start, until), opening + 1)
+    overlapped = np.maximum(end - calls.start_ns[opening] - (total[later] - total[opening]), 0)
+    follows = np.diff(own[opening], prepend=-1) == 0
+    overlapped = np.where(follows, np.append(0, overlapped)[:-1], 0)
+    found = {key: values[burst] for key, values in before.items()}
+    found[COMPUTE] = np.where(found[COMPUTE] >= 0, found[COMPUTE] + overlapped[number[burst]], -1)
+    return found
 
 
 def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
@@ -158,16 +148,3 @@ def slow_group(calls: StragglerCalls, kind: Int64, worker: int, others: Sequence
     most = int(np.argmax(total[0] - np.median(total[1:], axis=0)))
     of_kind = mine[kind[calls.group[mine]] == most]
     return int(calls.group[of_kind[0]]) if len(of_kind) else -1
-
-
-def _medians(values: Int64, key: Int64) -> Int64:
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    count = np.diff(np.append(first, len(key)))
-    found = np.empty(len(first), np.int64)
-    for size in np.unique(count).tolist():
-        places = np.flatnonzero(count == size)
-        block = values[first[places][:, None] + np.arange(size)]
-        low, high = (size - 1) // 2, size // 2
-        block = np.partition(block, (low, high), axis=1)
-        found[places] = (block[:, low] + block[:, high]) // 2
-    return found

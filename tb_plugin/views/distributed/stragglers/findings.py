@@ -13,10 +13,8 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Figure, Notice, Saving, Severity
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.stragglers.causes import Excess
-from tb_plugin.views.distributed.stragglers.detection import WORTH
-from tb_plugin.views.distributed.stragglers.intervals import COMPUTE
-from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING, SINGLE
+from tb_plugin.views.distributed.stragglers.causes import COMPUTE, Excess
+from tb_plugin.views.distributed.stragglers.detection import PERSISTENT, ROTATING, SINGLE, WORTH
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
@@ -77,39 +75,52 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
 
 
 def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
-    low, high = report.lost(worker)
-    row = report.stragglers.main_group(worker)
+    lost, row = report.lost(worker), report.stragglers.main_group(worker)
     cells, once = cause_columns(report, worker), report.is_once(worker)
+    last_share = float(report.stragglers.last[row] / max(int(report.stragglers.collectives[row]), 1))
     figures = [
         METRICS.figure("worker", report.names[worker]),
-        METRICS.figure("lost_ns", high, "Cost per step"),
-        METRICS.figure("lost_share", high / report.mean_ns),
-        METRICS.figure(
-            "last_share", float(report.stragglers.last[row] / max(int(report.stragglers.collectives[row]), 1))
-        ),
+        METRICS.figure("last_share", last_share),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
-    if once:
+    if report.has_costs:
+        figures[1:1] = _cost_figures(report, lost)
+    if once and report.has_costs:
         text = _single_step_text(report, worker, figures)
     else:
-        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {report.each} ({{lost_share}})"
-        text += _pattern_clause(report, worker, figures)
+        text = f"Other ranks wait for {{worker}}{_cost_clause(report)}" + _pattern_clause(report, worker, figures)
     text += _reason_sentences(report, worker, cells, figures)
     text += f" This rank arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
-    return Notice(
+    notice = Notice(
         rule="straggler",
-        severity=_severity_once(high / report.mean_ns) if once else _severity(high / report.mean_ns),
+        severity=_severity_once(lost / report.mean_ns) if once else _severity(lost / report.mean_ns),
         text=text,
         todo=_TODO[_COMPONENT_OF_CAUSE.get(cause, cause)],
         figures=figures,
-        measure="lost_share",
-        threshold=WORTH,
         title="Straggler",
         why=_WHY,
         confidence=_confidence(report, worker, cells),
-        saving=Saving(low, high, 0.0, report.mean_ns),
     )
+    return _with_saving(report, notice, lost)
+
+
+def _cost_figures(report: Blame, lost: float) -> list[Figure]:
+    return [METRICS.figure("lost_ns", lost, "Cost per step"), METRICS.figure("lost_share", lost / report.mean_ns)]
+
+
+def _cost_clause(report: Blame) -> str:
+    if not report.has_costs:
+        return ""
+    return f", which costs {'at most ' if report.is_upper_bound else ''}{{lost_ns}} {report.each} ({{lost_share}})"
+
+
+def _with_saving(report: Blame, notice: Notice, lost: float) -> Notice:
+    """Adds the saving, or the reason why the cost is not estimated."""
+    if not report.has_costs:
+        return replace(notice, text=f"{notice.text} The cost is not estimated: {report.lacking}.", severity="medium")
+    low = 0.0 if report.is_upper_bound else lost
+    return replace(notice, measure="lost_share", threshold=WORTH, saving=Saving(low, lost, 0.0, report.mean_ns))
 
 
 def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
@@ -220,8 +231,8 @@ def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
 
 
 def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
-    low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
-    if not report.mean_ns or high < WORTH * report.mean_ns:
+    lost = sum(report.lost(worker) for worker in workers)
+    if not report.mean_ns or lost < WORTH * report.mean_ns:
         return None
     causes = [str(cause_columns(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
@@ -229,31 +240,27 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
         METRICS.figure("stragglers", len(workers)),
         METRICS.figure("late_steps", int(report.stragglers.slow.any(axis=0).sum())),
         METRICS.figure("job_steps", report.count),
-        METRICS.figure("lost_ns", high),
-        METRICS.figure("lost_share", high / report.mean_ns),
         METRICS.figure("worker", report.names[workers[0]], "Costs most"),
     ]
-    text = (
-        "{stragglers} ranks take turns being late ({late_steps} of {job_steps} steps), costing {lost_ns} per step "
-        "({lost_share}). {worker} costs most."
-    )
+    if report.has_costs:
+        figures[3:3] = _cost_figures(report, lost)
+    text = f"{{stragglers}} ranks take turns being late ({{late_steps}} of {{job_steps}} steps){_cost_clause(report)}. "
+    text += "{worker} costs most."
     if common:
         figures.append(METRICS.figure("late_cause", common))
         text += " The cause is the same each time: {late_cause}."
-    return Notice(
+    notice = Notice(
         rule="straggler",
-        severity=_severity(high / report.mean_ns),
+        severity=_severity(lost / report.mean_ns),
         text=text,
         todo="No single machine is at fault. Balance the work of the ranks (sequence lengths, sample sizes). Look for "
         "intermittent load: other jobs, garbage collection, storage.",
         figures=figures,
-        measure="lost_share",
-        threshold=WORTH,
         title="Ranks take turns being late",
         why=_WHY,
         confidence="medium",
-        saving=Saving(min(low, high), high, 0.0, report.mean_ns),
     )
+    return _with_saving(report, notice, lost)
 
 
 def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:

@@ -13,28 +13,26 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING
-from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, KNOWN
+from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
+from tb_plugin.views.distributed.missing_ranks import missing_ranks
 from tb_plugin.views.distributed.rank.profile import HOST
-from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, arrivals
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
-from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, extra_times, slow_group
-from tb_plugin.views.distributed.stragglers.cost_simulation import in_which_calls_were_lost, simulated_saving
-from tb_plugin.views.distributed.stragglers.detection import WORTH, Stragglers, stragglers
-from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, first_of_burst
-from tb_plugin.views.distributed.stragglers.patterns import PERIODIC, SINGLE
-from tb_plugin.views.distributed.stragglers.root_cause import (
-    RootCauses,
-    Roots,
-    passed_on,
-    root_cause_of_calls,
-    root_causes,
-    waits_for_worker,
+from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls, arrivals
+from tb_plugin.views.distributed.stragglers.causes import (
+    COMMUNICATION,
+    COMPONENTS,
+    COMPUTE,
+    Excess,
+    extra_times,
+    slow_group,
 )
+from tb_plugin.views.distributed.stragglers.detection import PERIODIC, SINGLE, WORTH, Stragglers, stragglers
+from tb_plugin.views.distributed.stragglers.replay import simulated_saving
+from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_causes, waits_for_worker
 from tb_plugin.views.distributed.stragglers.slow_kernels import (
     MORE_CALLS,
     SLOW_DEVICE,
@@ -45,11 +43,16 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import (
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
 # number of stragglers whose cost is simulated and whose kernels are compared, costliest first
 MAX_EXPLAINED = 10
 # if removing a straggler saves less than this share of the wait it causes, other stragglers mask it
 MIN_GAIN_SHARE = 0.5
+# collectives in which some ranks may leave before the last rank arrives
+ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+# minimum share of steps in which no rank lacks calls; with fewer, costs are not estimated
+MIN_COMPLETE_SHARE = 0.5
 # names of causes by component
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
@@ -75,6 +78,10 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     kernels: dict[int, Uneven]
     on_devices: bool
     """Whether any worker computes on a device."""
+    lacking: str
+    """Missing data, because of which costs are not estimated; empty if costs are estimated."""
+    is_upper_bound: bool
+    """Whether costs are sums of waits, because host calls cannot be replayed."""
 
     @property
     def count(self) -> int:
@@ -94,15 +101,21 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns ``total`` divided by the number of analyzed steps."""
         return total / max(self.count, 1)
 
+    @property
+    def has_costs(self) -> bool:
+        return not self.lacking and self.mean_ns > 0
+
     @cached_property
     def lost_ns(self) -> Float64:
-        """Returns the time per step that would be saved if each worker were as fast as the next slowest worker."""
+        """Returns the time per step that would be saved if each worker were as fast as the next slowest worker.
+
+        Without an estimate (``has_costs``), the values only order the workers.
+        """
         mean: Float64 = self.stragglers.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
-    def lost(self, worker: int) -> tuple[float, float]:
-        """Returns a lower and an upper bound of a worker's cost per step, ns."""
-        return self.per_step(int(self.stragglers.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
+    def lost(self, worker: int) -> float:
+        return float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:
@@ -111,7 +124,7 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         Stragglers that are late in a single step come last.
         """
         worth = [
-            w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns
+            w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w) >= WORTH * self.mean_ns
         ]
         return sorted(worth, key=self.is_once)
 
@@ -151,8 +164,9 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
         Returns None if the wait is insignificant, or if the calls wait for the root cause directly.
         """
-        by, each = passed_on(self.calls, self.roots, calls)
-        return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
+        found = passed_on(self.calls, self.roots, calls)
+        is_significant = found is not None and found[1] >= WORTH * self.mean_ns * max(self.count, 1)
+        return self.names[found[0]] if found is not None and is_significant else None
 
     def root_of_worker(self, worker: int) -> str | None:
         """Returns the root cause of most of the time that other workers wait in collectives for ``worker``.
@@ -164,18 +178,15 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
         """Returns, for each worker, the calls of collectives that wait for the worker."""
-        straggler_calls = self.calls
-        calls = np.flatnonzero(waits_for_worker(straggler_calls) & ~straggler_calls.two_ended)
-        calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
-        return np.split(calls, np.searchsorted(straggler_calls.waiting.last[calls], np.arange(1, len(self.names))))
+        last = self.calls.waiting.last
+        calls = np.flatnonzero(waits_for_worker(self.calls) & ~self.calls.two_ended)
+        calls = calls[np.argsort(last[calls], kind="stable")]
+        return np.split(calls, np.searchsorted(last[calls], np.arange(1, len(self.names))))
 
     @cached_property
-    def roots(self) -> Roots:
-        return root_cause_of_calls(self.calls)
-
-    @cached_property
-    def root_causes(self) -> RootCauses:
-        return root_causes(self.calls, self.arrived, self.stragglers, self.roots)
+    def roots(self) -> Int64:
+        """Returns the worker that is the root cause of the wait in each call; -1 = unknown."""
+        return root_causes(self.calls)
 
 
 @cached_by_argument
@@ -183,6 +194,18 @@ def straggler_report(data: JobData) -> Blame:
     """Returns the stragglers of a job with cost and cause. A single worker is never a straggler."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
+    is_complete = _complete_steps(calls, len(labels))
+    lacking = missing_ranks(data.ranks, data.world_size)
+    lacking = f"{lacking} {'have' if lacking.startswith('ranks') else 'has'} no trace" if lacking else ""
+    if not lacking and (data.size or 0) > len(data.names):
+        lacking = "some ranks have no trace"
+    if not lacking and is_complete.sum() < MIN_COMPLETE_SHARE * len(labels):
+        lacking = "some ranks lack calls"
+    elif not lacking and not is_complete.all():
+        labels = tuple(label for label, is_whole in zip(labels, is_complete.tolist(), strict=True) if is_whole)
+        place = np.where(is_complete, np.cumsum(is_complete) - 1, len(labels))
+        calls = replace(calls, step=np.append(place, len(labels))[calls.step])
+        step_ns = step_ns[is_complete]
     arrived = arrivals(calls)
     found = stragglers(arrived, len(data.names), step_ns)
     if data.summary is not None:
@@ -192,20 +215,23 @@ def straggler_report(data: JobData) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.calls.data.column_names
     }
-    burst = first_of_burst(calls)
-    excess = extra_times(arrived, found, before, burst)
+    excess = extra_times(arrived, found, before)
     main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
         for one, row in list(main_rows.items())[:MAX_EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    if data.summary is None and len(calls.worker) and data.calls.data["on_device"].to_numpy().all():
-        found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
+    can_replay = bool(data.calls.data["on_device"].to_numpy().all())
+    if data.summary is None and len(calls.worker) and can_replay and not lacking:
+        found = _with_simulated_costs(found, arrived, step_ns)
     # Workers without a device have a row with HOST.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
-    return Blame(data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices)
+    return Blame(
+        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices, lacking,
+        not can_replay,
+    )  # fmt: skip
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
@@ -226,37 +252,26 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     return replace(
         found,
         lost_ns=every.stragglers.lost_ns[:, at],
-        lost_low_ns=every.stragglers.lost_low_ns[:, at],
         slow=np.where(known[:, None], slow, found.slow),
         pattern=tuple(pattern),
         every=np.where(known, every.stragglers.every, found.every),
     )
 
 
-def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
-    """Replaces the costs of the costliest stragglers by simulated costs.
-
-    Only calls on devices can be simulated, because host calls have no streams. ``is_whole`` means that all ranks of
-    the job are loaded.
-    """
+def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64) -> Stragglers:
+    """Replaces the costs of the costliest stragglers by simulated costs."""
     candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
-    lost_calls = in_which_calls_were_lost(arrived.calls, *shape)
     for one, gain in zip(candidates, simulated_saving(arrived, [[one] for one in candidates], *shape), strict=True):
-        # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
-        gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
-        lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
-        if len(candidates) > 1 and gain.sum() < least:
+        lost[one] = gain
+        if len(candidates) > 1 and gain.sum() < MIN_GAIN_SHARE * found.lost_ns[one].sum():
             # Other stragglers mask the saving: use the additional saving after they are as fast as the next rank.
             others = [other for other in candidates if other != one]
             more = simulated_saving(arrived, [candidates], *shape)[0] - simulated_saving(arrived, [others], *shape)[0]
             lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
-        if not is_whole and lost[one].sum() < least:
-            # If a missing rank passes the delay on, the simulation misses it.
-            lost[one] = found.lost_ns[one]
-        if lost[one].max(initial=0) < WORTH * step_ns.mean():
+        if lost[one].sum() < WORTH * step_ns.sum():
             pattern[one] = ""
-    return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost), pattern=tuple(pattern))
+    return replace(found, lost_ns=lost, pattern=tuple(pattern))
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
@@ -282,6 +297,21 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
     return tuple(data.labels[place] for place in timed.tolist()), step_of, total[timed] / count[timed]
 
 
+def _complete_steps(calls: StragglerCalls, steps: int) -> Bool:
+    """Returns the steps in which all ranks of each group have equally many collectives of the group."""
+    rows = np.flatnonzero((calls.step < steps) & ~calls.two_ended)
+    meeting = codes(calls.group[rows], calls.step[rows])
+    _, first, count = np.unique(codes(meeting, calls.worker[rows]), return_index=True, return_counts=True)
+    of, rows = meeting[first], rows[first]
+    most = np.zeros(int(of.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, of, count)
+    members = np.bincount(calls.group[np.unique(codes(calls.group, calls.worker), return_index=True)[1]])
+    lacks = (count < most[of]) | (np.bincount(of)[of] < members[calls.group[rows]])
+    found = np.ones(steps, np.bool_)
+    found[calls.step[rows[lacks]]] = False
+    return found
+
+
 def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
     """Returns the columns of calls, the group names by code, and the purpose of each group."""
     calls = data.calls
@@ -295,57 +325,26 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
         kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(calls.data, "collective")
-    # Ends of other collectives do not show the last arrival; starts do, with known clocks.
-    known = calls.late.arrival == KNOWN
-    by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = calls.end_ns - calls.start_ns, _column(data, "blocked_ns", -1)
+    two_ended = is_one_of(collective, kinds, POINT_TO_POINT)
+    pairs = np.unique(codes(code, two_ended.astype(np.int64), calls.worker), return_index=True)[1]
+    both = codes(code, two_ended.astype(np.int64))
+    is_complete = calls.waiting.workers == np.bincount(both[pairs], minlength=int(both.max(initial=-1)) + 1)[both]
     met = StragglerCalls(
         worker=calls.worker,
         step=step_of[calls.step],
         group=code.astype(np.int64),
         stream=texts_of(calls.data, "stream")[0],
-        two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
+        two_ended=two_ended,
+        counted=calls.matched & is_complete & ~two_ended & ~is_one_of(collective, kinds, ROOTED)
+        & (calls.late.arrival != BEGAN_LATER),
         start_ns=calls.start_ns,
         dur_ns=dur,
         blocked_ns=np.where(blocked >= 0, blocked, dur),
         match=calls.match,
         waiting=calls.waiting,
-        lateness_ns=np.where(by_clock, calls.late.lateness_ns, UNKNOWN),
-        noise_ns=np.where(by_clock, data.clocks.residual_ns[calls.worker], 0),
-        level_ns=np.where(known, calls.late.lateness_ns, UNKNOWN),
-        level_noise_ns=np.where(known, data.clocks.residual_ns[calls.worker], 0),
-        time_ns=_on_one_axis(data),
-        excused_ns=_late_recording(data),
-    )
+    )  # fmt: skip
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
-
-
-def _on_one_axis(data: JobData) -> Int64:
-    """Returns the corrected start of each call on the common time axis.
-
-    The start is UNKNOWN for workers outside the largest connected set.
-    """
-    worker, connected = data.calls.worker, data.clocks.connected
-    most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
-    return np.where(connected[worker] == most, data.clocks.corrected(worker, data.calls.start_ns), UNKNOWN)
-
-
-def _late_recording(data: JobData) -> Int64:
-    """Returns the lateness of each call that a late start of the profiler may explain, ns."""
-    late = np.flatnonzero((data.calls.late.arrival == BEGAN_LATER) & (data.calls.match >= 0))
-    worker, match = data.calls.worker[late], data.calls.match[late]
-    begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
-    first, rough = (
-        np.full(int(match.max(initial=-1)) + 1, np.iinfo(np.int64).max),
-        np.zeros(int(match.max(initial=-1)) + 1),
-    )
-    np.minimum.at(first, match, begin[worker])
-    np.maximum.at(rough, match, residual[worker])
-    excused = np.zeros(len(data.calls.worker), np.int64)
-    excused[late] = (
-        begin[worker] - first[match] + np.where(begin[worker] > first[match], 2 * rough[match], 0).astype(np.int64)
-    )
-    return excused
 
 
 def _column(data: JobData, key: str, missing: int) -> Int64:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import codes
-from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
-from tb_plugin.views.distributed.stragglers.detection import Stragglers
-from tb_plugin.views.distributed.stragglers.intervals import first_of_burst
-from tb_plugin.views.distributed.stragglers.propagated_delay import waited_elsewhere
+from tb_plugin.views.distributed.stragglers.arrivals import StragglerCalls, waited_elsewhere
+from tb_plugin.views.distributed.stragglers.causes import first_of_burst
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -24,24 +20,15 @@ _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 _MIN_HOPS = 64
 
 
-class Roots(msgspec.Struct, frozen=True, eq=False):
-    """Root cause of the wait in each call: a late worker that no other worker delayed."""
-
-    by: Int64
-    """The late worker; -1 if the call does not wait or the cause is unknown."""
-    group: Int64
-    """Group in which that worker was late; -1 if unknown."""
-
-
 def waits_for_worker(calls: StragglerCalls) -> Bool:
     """Marks the calls that wait for a known other worker."""
     last = calls.waiting.last
-    found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
+    found: Bool = (calls.match >= 0) & (calls.wait_ns > 0) & (last >= 0) & (last != calls.worker)
     return found
 
 
-def root_cause_of_calls(calls: StragglerCalls) -> Roots:
-    """Returns the root cause of the wait in each call.
+def root_causes(calls: StragglerCalls) -> Int64:
+    """Returns the root cause of the wait in each call: a late worker that no other worker delayed (-1 = unknown).
 
     Each wait is followed back to the call in which the last worker had its own longest wait. The last worker counts
     as delayed if its longer wait in other groups explains most of this wait. For messages, a small part is enough,
@@ -51,15 +38,13 @@ def root_cause_of_calls(calls: StragglerCalls) -> Roots:
     # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
     pair = codes(np.minimum(calls.worker, other), np.maximum(calls.worker, other))
-    grouped_calls = (
-        replace(calls, group=np.where(calls.two_ended, pair, calls.group)) if calls.two_ended.any() else calls
-    )
+    if calls.two_ended.any():
+        calls = replace(calls, group=np.where(calls.two_ended, pair, calls.group))
     # Concurrent calls of a group are late because of the time before the first of them.
-    first = first_of_burst(grouped_calls)
-    elsewhere = waited_elsewhere(grouped_calls)[first]
-    last = calls.waiting.last
-    wait = np.where(calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, 0)
-    waiting = waits_for_worker(calls)
+    first = first_of_burst(calls)
+    elsewhere = waited_elsewhere(calls)[first]
+    last, waiting = calls.waiting.last, waits_for_worker(calls)
+    wait = np.where(calls.match >= 0, calls.wait_ns, 0)
     late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last entry is for unmatched calls
     is_last = np.flatnonzero((calls.match >= 0) & (calls.worker == last))
     late[calls.match[is_last]] = is_last
@@ -72,17 +57,17 @@ def root_cause_of_calls(calls: StragglerCalls) -> Roots:
         onward = onward[onward]
     # Messages with an unknown other end, and cycles of concurrent calls, have no root.
     known = waiting & waiting[onward] & (onward[onward] == onward)
-    return Roots(np.where(known, last[onward], -1), np.where(known, calls.group[onward], -1))
+    return np.where(known, last[onward], -1)
 
 
 def _other_end(calls: StragglerCalls) -> Int64:
     """Returns the other worker of each message if both ends are loaded, otherwise the worker of the call."""
     ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
-    total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
-    np.add.at(total, calls.match[ends], calls.worker[ends])
-    ends = ends[np.bincount(calls.match[ends], minlength=len(total))[calls.match[ends]] == 2]
+    match = calls.match[ends]
+    total = np.bincount(match, weights=calls.worker[ends]).astype(np.int64)
+    is_pair = np.bincount(match)[match] == 2
     other = calls.worker.copy()
-    other[ends] = total[calls.match[ends]] - calls.worker[ends]
+    other[ends[is_pair]] = (total[match] - calls.worker[ends])[is_pair]
     return other
 
 
@@ -92,19 +77,13 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
     ``elsewhere`` is the sum of these waits. A collective whose wait exceeds ``enough`` takes precedence over
     messages, because messages wait by design.
     """
-    order = np.argsort(calls.worker, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    length = np.where(
-        calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, np.where(calls.two_ended, calls.dur_ns, 0)
-    )
-    length = np.minimum(length, calls.blocked_ns)[order]
-    total, end = np.cumsum(length), place[late]
+    length = np.minimum(calls.wait_ns, calls.blocked_ns)
+    total = np.cumsum(length)
     # No call of the same group blocks in between, so all waits since then are in other groups: their sum gives the start.
-    begin = np.searchsorted(total, (total - length)[end] - elsewhere[late], side="right")
-    collective_waits = np.where(calls.two_ended[order], 0, length)
-    best = _largest(collective_waits, begin, end)
-    return order[np.where(collective_waits[best] > enough, best, _largest(length, begin, end))]
+    begin = np.searchsorted(total, (total - length)[late] - elsewhere[late], side="right")
+    collective_waits = np.where(calls.two_ended, 0, length)
+    best = _largest(collective_waits, begin, late)
+    return np.where(collective_waits[best] > enough, best, _largest(length, begin, late))
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
@@ -122,50 +101,15 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
     return found
 
 
-class RootCauses(msgspec.Struct, frozen=True, eq=False):
-    """Root causes of inherited lateness: one value per row of Stragglers; -1 = none."""
+def passed_on(calls: StragglerCalls, root: Int64, rows: Int64) -> tuple[int, float] | None:
+    """Returns the worker that is the root cause of most of the wait in the calls ``rows``, and the mean wait per rank.
 
-    inherited_ns: Int64
-    """Inherited cost, summed over the collectives."""
-    by: Int64
-    """Worker that is the root cause."""
-    group: Int64
-    """Group in which that worker was late."""
-
-
-def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
-    """Returns the root cause of inherited lateness for each worker and group."""
-    count = len(found.worker)
-    groups = int(max(found.group.max(initial=-1), straggler_calls.group.max(initial=-1))) + 1
-    row_of = np.full((len(found.lost_ns), max(groups, 1)), -1)
-    row_of[found.worker, found.group] = np.arange(count)
-    at = row_of[arrived.culprit, arrived.group]
-    inherited = np.bincount(at, weights=arrived.inherited_ns, minlength=count).astype(np.int64)
-    by, of = np.full(count, -1), np.full(count, -1)
-    last = straggler_calls.waiting.last
-    calls = np.flatnonzero((root.by >= 0) & (root.by != last) & ~straggler_calls.two_ended)
-    row = row_of[last[calls], straggler_calls.group[calls]]
-    calls, row = calls[inherited[row] > 0], row[inherited[row] > 0]
-    _, first, which = np.unique(codes(row, root.by[calls], root.group[calls]), return_index=True, return_inverse=True)
-    total = np.bincount(
-        which, weights=(straggler_calls.dur_ns - straggler_calls.waiting.transfer_ns)[calls], minlength=len(first)
-    )
-    # The largest is written last, so it stays.
-    order = first[np.argsort(total, kind="stable")]
-    by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
-    return RootCauses(inherited, by, of)
-
-
-def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the worker that is the root cause of most of the wait in ``calls``, and the mean wait per rank, ns.
-
-    All calls must wait for the same worker. The result is (-1, 0) if this worker is the root cause itself, or if no
+    All calls must wait for the same worker. The result is None if this worker is the root cause itself, or if no
     worker causes more than half of the wait.
     """
-    wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
-    by = root.by[calls]
+    wait, by = calls.wait_ns[rows], root[rows]
     total = np.bincount(by + 1, weights=wait)
     most = int(np.argmax(total)) - 1 if len(total) else -1
-    if most < 0 or most == straggler_calls.waiting.last[calls[0]] or total[most + 1] <= _INHERITED_SHARE * wait.sum():
-        return -1, 0.0
-    return most, float(total[most + 1]) / len(np.unique(straggler_calls.worker[calls[by == most]]))
+    if most < 0 or most == calls.waiting.last[rows[0]] or total[most + 1] <= _INHERITED_SHARE * wait.sum():
+        return None
+    return most, float(total[most + 1]) / len(np.unique(calls.worker[rows[by == most]]))

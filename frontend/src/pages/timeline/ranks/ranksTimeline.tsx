@@ -15,40 +15,28 @@ import { type Address, readsNote, readsText, sameAddress, unreadCount } from '..
 import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../../lib/rankAxis'
 import { rankOverview } from '../../../lib/rankOverview'
 import { inOrder, orderOf, rankKey, rankName, ranksText, tracesOfRun } from '../../../lib/rankSelection'
-import { matcher } from '../../../lib/search'
 import type { PeerCall } from '../../../parts/collectivePeers'
 import { MenuButton } from '../../../parts/menuButton'
-import { SearchBox } from '../../../parts/tableSection'
-import { rangeOf, useWindow } from '../../../parts/useWindow'
-import { readBookmarks } from '../../../state/bookmarks'
-import { PANEL, setPrefs, usePrefs } from '../../../state/prefs'
 import { setRunRead, useRunRead } from '../../../state/readRuns'
 import type { Values } from '../../../state/tensorboardHash'
-import { hostWindow, readRoute, setRoute, useRoute } from '../../../state/urlState'
+import { readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { Placeholder } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
-import { Split } from '../../../widgets/split'
-import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
 import { ColorsChoice, useColors } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
-import { HIT_STEPS_WIDTH, HitSteps } from '../hitSteps'
+import { TimelineFrame, useTimelineState } from '../frame'
 import { useHits, useSelectedEvent } from '../overlays'
-import { panelsOf } from '../rangePanel'
 import { useKernelClasses } from '../useKernelClasses'
 import { firstView } from '../useTimeline'
-import { ZoomButtons } from '../zoomButtons'
 import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
 import { RanksFooter } from './ranksFooter'
 import { type Opened, RanksMenu } from './ranksMenu'
 import { useClocks, useCollectives, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
-import frameCss from '../../../parts/viewFrame.module.css'
-import basicsCss from '../../../widgets/basics.module.css'
 import textCss from '../../../widgets/text.module.css'
-import css from '../timeline.module.css'
 import ranksMenuCss from './ranksMenu.module.css'
 
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
@@ -58,9 +46,6 @@ const REQUESTS = 4
 const READ = 4
 /** Traces read for clocks without asking; more only if half of the ranks are shown. */
 const FEW = 16
-/** Pixels of a rank name in the search field. */
-const NAME_WIDTH = 70
-const KEYS_FROM = [...new Set([window, hostWindow])]
 const NONE: ReadonlySet<string> = new Set()
 const NOTHING: ReadonlyMap<string, Range> = new Map()
 
@@ -138,7 +123,6 @@ function Page(props: {
 }) {
   const { catalog, opened, open, ranks, base, menu, known, model, engine, sight, onSight } = props
   const route = useRoute()
-  const prefs = usePrefs()
   const detail = useDetail()
   const linked = useLinks()
   const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
@@ -164,7 +148,8 @@ function Page(props: {
   )
   const placing = usePlacing(sections, props.named, detail, model)
   const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
-  const { view, lastSent, onView, undo } = useWindow(first, placing.whole)
+  const state = useTimelineState(first, placing.whole, opened)
+  const { view, search, steps, bookmarks, event, isText } = state
   const within = useMemo(
     () => (linked ? visibleStretches(named, sections, sight, open, view) : NOTHING),
     [linked, named, sections, sight, open, view],
@@ -175,7 +160,6 @@ function Page(props: {
     () => linkedCalls.collectives.map((collective) => renameRank(collective, rankKey(open, open))),
     [linkedCalls.collectives, open],
   )
-  const event = route.event === undefined ? null : Number(route.event)
   const at = route.at ?? ''
   const chosen = named.find(({ key }) => key === at)
   const query = useMemo<Query>(
@@ -191,174 +175,121 @@ function Page(props: {
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
   const { found, go } = useRankHits(query, view, onAxis, event, engine)
-  const [isText, setText] = useState(false)
   const selected = useMemo(
     () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
     [spot, arrows, at, event],
   )
-  const search = route.search ?? ''
-  const matches = useMemo(() => matcher(search), [search])
-  const range = rangeOf(route.from_ns, route.to_ns)
   const hasDevices = model.head.busy_is_device
   const wished = useColors('kind')
   const colors = wished === 'class' && !hasDevices ? 'kind' : wished
   const opens = useMemo<Query>(() => ({ ...open, window: base.window }), [open, base.window])
   const { classes } = useKernelClasses(opens, colors === 'class')
-  const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
-  const [note, setNote] = useState<number | null>(null)
-  const steps = useMemo(
-    () =>
-      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
-    [opened],
-  )
   const goTo = usePartner(open, at, ranks, catalog, query, placements, known, engine)
-  const bookmark = (time: number) => {
-    addBookmark(bookmarks, time)
-    setNote(time)
-  }
-  const panels = panelsOf({
-    event: event !== null && (
-      <EventPanel
-        event={event}
-        base={query}
-        catalog={catalog}
-        profile={profile}
-        isElsewhere={at !== ''}
-        onGo={(next, to) => {
-          engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
-          setRoute({ event: String(next) })
-        }}
-        onClose={() => setRoute({ event: '', at: '' })}
-        onPartner={goTo}
-      />
-    ),
-    range,
-    base: opens,
-    search,
-    onShow: (next) => engine.current?.show(next),
-  })
   return (
-    <div className={`${frameCss.page} ${css.page}`}>
-      <div data-testid="toolbar" className={toolbarCss.toolbar}>
-        <SearchBox
-          value={search}
-          onChange={(next) => setRoute({ search: next })}
-          placeholder="Search names, text or /regex/"
-          onStep={go}
-          error={found?.problem}
-          searchNote={{
-            width: found ? HIT_STEPS_WIDTH + NAME_WIDTH : 0,
-            content: found && <HitSteps found={found} go={go} of={name} />,
-          }}
-        />
-        <RanksDisplayMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
-        <RanksMenu
-          catalog={catalog}
-          open={open}
-          ranks={ranks}
-          clocks={isFree ? clocks : null}
-          way={wish}
-          reads={reads}
-          said={sectionNotes(sections)}
-          {...menu}
-        />
-        <BookmarksMenu
-          bookmarks={bookmarks}
-          open={note}
-          onOpen={setNote}
-          onGo={(time) => engine.current?.reveal({ start: time, end: time })}
-          isSelected={false}
-          onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
-        />
-        <ZoomButtons
-          all="Full range"
-          zoom={(factor) => engine.current?.zoom(factor)}
-          reset={() => engine.current?.reset()}
-        />
-        <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
-          {isText ? 'As chart' : 'As text'}
-        </Button>
-        {isText && (
-          <NativeSelect
-            size="sm"
-            aria-label="Rank as text"
-            data={sections.map(({ key, title }) => ({ value: key, label: title }))}
-            value={chosen ? at : ''}
-            onChange={({ currentTarget }) => setRoute({ event: '', at: currentTarget.value })}
-          />
-        )}
-        {own > 1 && !isFree && (
-          <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
-            Align and link{readsNote(reads)}
-          </Button>
-        )}
-      </div>
-      <Split
-        label="Height of the panel"
-        share={prefs.panel}
-        limits={PANEL}
-        onShare={(panel) => setPrefs({ panel })}
-        below={panels}
-      >
-        <section className={`${basicsCss.card} ${css.card}`} aria-label="Timeline of ranks">
-          <ul className={textCss.sr} aria-label="Ranks">
-            {sections.map(({ key, title, subtitle, note: said, placement: { way, shift, scale } }) => (
-              <li key={key} data-testid="section" data-way={way} data-shift={shift} data-scale={scale}>
-                {[title, subtitle, said].filter(Boolean).join(', ')}
-              </li>
-            ))}
-          </ul>
-          {isText && (
-            <TimelineEventText
-              profile={query}
-              view={ownRange(onAxis, view)}
-              search={search}
-              onOpen={(next) => setRoute({ event: next, at })}
-            />
-          )}
-          {!isText && (
-            <RanksCanvas
-              placing={placing}
-              collectives={collectives}
-              view={view}
-              lastSent={lastSent}
-              matches={matches}
-              colors={colors}
-              classes={classes}
-              selected={selected}
-              range={range}
-              steps={steps}
-              bookmarks={bookmarks}
-              gutter={prefs.gutter}
-              keysFrom={KEYS_FROM}
-              onView={onView}
-              onUndo={undo}
-              onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
-              onFollow={(next) => setRoute({ event: String(next) })}
-              onRange={(next) =>
-                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
-              }
-              onToggle={(id) => toggle(id, placing.open)}
-              onBookmark={bookmark}
-              onGutter={(gutter) => setPrefs({ gutter })}
-              onSight={onSight}
-              engine={engine}
-            />
-          )}
-          <RanksFooter
-            view={view}
-            axis={open.worker}
+    <TimelineFrame
+      state={state}
+      engine={engine}
+      label="Timeline of ranks"
+      found={found}
+      go={go}
+      rank={name}
+      all="Full range"
+      menus={
+        <>
+          <RanksDisplayMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
+          <RanksMenu
+            catalog={catalog}
+            open={open}
+            ranks={ranks}
             clocks={isFree ? clocks : null}
-            wish={wish}
-            sections={sections}
-            linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
-            detail={detail}
-            colors={colors}
-            classes={classes}
+            way={wish}
+            reads={reads}
+            said={sectionNotes(sections)}
+            {...menu}
           />
-        </section>
-      </Split>
-    </div>
+        </>
+      }
+      tools={
+        <>
+          {isText && (
+            <NativeSelect
+              size="sm"
+              aria-label="Rank as text"
+              data={sections.map(({ key, title }) => ({ value: key, label: title }))}
+              value={chosen ? at : ''}
+              onChange={({ currentTarget }) => setRoute({ event: '', at: currentTarget.value })}
+            />
+          )}
+          {own > 1 && !isFree && (
+            <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
+              Align and link{readsNote(reads)}
+            </Button>
+          )}
+        </>
+      }
+      selected={null}
+      base={opens}
+      eventPanel={
+        event !== null && (
+          <EventPanel
+            event={event}
+            base={query}
+            catalog={catalog}
+            profile={profile}
+            isElsewhere={at !== ''}
+            onGo={(next, to) => {
+              engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+              setRoute({ event: String(next) })
+            }}
+            onClose={() => setRoute({ event: '', at: '' })}
+            onPartner={goTo}
+          />
+        )
+      }
+    >
+      <ul className={textCss.sr} aria-label="Ranks">
+        {sections.map(({ key, title, subtitle, note: said, placement: { way, shift, scale } }) => (
+          <li key={key} data-testid="section" data-way={way} data-shift={shift} data-scale={scale}>
+            {[title, subtitle, said].filter(Boolean).join(', ')}
+          </li>
+        ))}
+      </ul>
+      {isText ? (
+        <TimelineEventText
+          profile={query}
+          view={ownRange(onAxis, view)}
+          search={search}
+          onOpen={(next) => setRoute({ event: next, at })}
+        />
+      ) : (
+        <RanksCanvas
+          {...state.canvas}
+          placing={placing}
+          collectives={collectives}
+          colors={colors}
+          classes={classes}
+          selected={selected}
+          steps={steps}
+          bookmarks={bookmarks}
+          onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+          onFollow={(next) => setRoute({ event: String(next) })}
+          onToggle={(id) => toggle(id, placing.open)}
+          onSight={onSight}
+          engine={engine}
+        />
+      )}
+      <RanksFooter
+        view={view}
+        axis={open.worker}
+        clocks={isFree ? clocks : null}
+        wish={wish}
+        sections={sections}
+        linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
+        detail={detail}
+        colors={colors}
+        classes={classes}
+      />
+    </TimelineFrame>
   )
 }
 

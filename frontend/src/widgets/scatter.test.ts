@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Metric, Scatter } from '../api/payloads'
-import { scalesOf, scatterOption, scatterText } from './scatterOption'
+import { scalesOf, scatterOption, scatterText } from './scatter'
 
 const metric = (key: string, title: string, unit: Metric['unit']): Metric => ({
   key,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Line, Series } from '../api/payloads'
-import { pairsOf, sizePlotText } from './sizePlotOption'
+import { pairsOf, sizePlotText } from './sizePlot'
 
 const line = (key: string, category: string, values: (number | null)[]): Line => ({
   metric: { key, title: category, unit: 'bytes_per_second', definition: '', window: '' },

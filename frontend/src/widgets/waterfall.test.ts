@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Breakdown } from '../api/payloads'
 import { LIGHT } from '../canvas/surface'
 import { TREND } from '../lib/tokens'
-import { describeWaterfall, waterfallBars, waterfallOption } from './waterfallOption'
+import { describeWaterfall, waterfallBars, waterfallOption } from './waterfall'
 
 const part = (title: string, value: number) => ({
   category: 'cpu',

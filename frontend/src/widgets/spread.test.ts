@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Series } from '../api/payloads'
 import { LIGHT } from '../canvas/surface'
-import { footOf, spreadOption, spreadRows, spreadScale, spreadText } from './spreadOption'
+import { footOf, spreadOption, spreadRows, spreadScale, spreadText } from './spread'
 
 const KEYS = ['max', 'p95', 'p75', 'median', 'p25', 'p5', 'min']
 const SERIES: Series = {
