@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Generator, Iterable, Sequence
+import sqlite3
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -110,6 +111,21 @@ def write_pieces(path: Path, pieces: Iterable[str], level: int = 9) -> Path:
         else:
             raw.writelines(piece.encode() for piece in pieces)
     return path
+
+
+def sqlite_file(
+    tables: Mapping[str, str], rows: Mapping[str, Iterable[tuple[Any, ...]]], page_bytes: int = 4096
+) -> bytes:
+    """The content of a database: columns and rows of each table."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(f"PRAGMA page_size = {page_bytes}")
+    for table, columns in tables.items():
+        connection.execute(f"CREATE TABLE {table} ({columns})")
+        for row in rows.get(table, ()):
+            connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
+    content = connection.serialize()
+    connection.close()
+    return content
 
 
 def write_truth(path: Path | None, truth: Json, indent: int | None = None) -> None:

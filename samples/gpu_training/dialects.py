@@ -19,9 +19,9 @@ class Dialect:
     call_id_key: str
 
 
-def _elementwise(functor: str, width: int = 4) -> str:
+def _elementwise(functor: str) -> str:
     return (
-        f"void at::native::vectorized_elementwise_kernel<{width}, at::native::{functor}, std::array<char*, 3ul> >"
+        f"void at::native::vectorized_elementwise_kernel<4, at::native::{functor}, std::array<char*, 3ul> >"
         f"(int, at::native::{functor}, std::array<char*, 3ul>)"
     )
 

@@ -59,7 +59,6 @@ class OpenOp:
     start: int
     external_id: int
     sequence: int
-    in_children: int = 0
 
 
 @dataclass

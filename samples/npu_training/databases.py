@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
 from collections import defaultdict
 from typing import Any
 
-from events import MIB
+from events import MIB, sqlite_file
 
 from .records import CUBE_CORES, GROUPS, NO_MODEL, PIPELINE, SUMS, VECTOR_CORES, Process
 from .sums import Level, bars_of, levels_of, together
@@ -108,20 +107,9 @@ _ANALYSIS = {
         "transit_time NUMERIC, bandwidth NUMERIC, step TEXT, type TEXT, op_name TEXT"
     ),
 }  # fmt: skip
+SMALL_PAGE = 512
+"""Bytes: each of two dozen tables has one page at least."""
 Tables = dict[str, list[tuple[Any, ...]]]
-
-
-def _sqlite(rows: Tables, schema: dict[str, str]) -> bytes:
-    """A database; small pages, for each of two dozen tables has one at least."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("PRAGMA page_size = 512")
-    for table, columns in schema.items():
-        connection.execute(f"CREATE TABLE {table} ({columns})")
-        for row in rows.get(table, ()):
-            connection.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
-    content = connection.serialize()
-    connection.close()
-    return content
 
 
 class DatabaseRows:
@@ -378,8 +366,8 @@ def databases(process: Process) -> dict[str, bytes]:
     info["config"]["experimental_config"]["_export_type"] = ["db"]
     return {
         f"profiler_info_{process.rank}.json": json.dumps(info, indent=4).encode(),
-        f"ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_{process.rank}.db": _sqlite(
-            DatabaseRows(process).tables(), _SCHEMA
+        f"ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_{process.rank}.db": sqlite_file(
+            _SCHEMA, DatabaseRows(process).tables(), SMALL_PAGE
         ),
-        "ASCEND_PROFILER_OUTPUT/analysis.db": _sqlite(analysis(process), _ANALYSIS),
+        "ASCEND_PROFILER_OUTPUT/analysis.db": sqlite_file(_ANALYSIS, analysis(process), SMALL_PAGE),
     }

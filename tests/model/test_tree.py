@@ -13,9 +13,9 @@ from tb_plugin.model.trace.tree import inherit, nest
 Events = list[tuple[int, int]]
 
 
-def columns(events: Events, track: int = 0) -> tuple[Any, Any, Any]:
+def columns(events: Events) -> tuple[Any, Any, Any]:
     start, end = np.array(events, np.int64).reshape(-1, 2).T
-    return np.full(len(start), track, np.int32), start, end
+    return np.zeros(len(start), np.int32), start, end
 
 
 def nested(events: Events) -> tuple[list[int], list[int], list[bool]]:
