@@ -60,11 +60,11 @@ def text(process: Process) -> str:
     return f'{{"traceEvents":{head},"metadata":{tail}}}'
 
 
-_TIME_UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
-_SIZE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
+TIME_UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+SIZE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
 
 
-def _words(number: int, units: Iterable[tuple[str, int]]) -> str:
+def words(number: int, units: Iterable[tuple[str, int]]) -> str:
     """A number as the writer says it: nothing for zero."""
     said = ""
     for unit, size in units:
@@ -90,9 +90,9 @@ def drawing(process: Process) -> str:
             f'<rect x="{x:.6f}" y="{y:.6f}" height="{tensor.bytes / 1e6:.6f}" '
             f'width="{int(life / 100_000):.6f}" fill="{fill}" '
             f'tag:type="tensor" tag:name="{tensor.name}" tag:address="0x{storage.address:x}" '
-            f'tag:size="{_words(tensor.bytes, _SIZE_UNITS)}" tag:layout="{tensor.layout}" '
-            f'tag:produced="{_words(tensor.created_ns, _TIME_UNITS)}" tag:erased="{_words(tensor.released_ns, _TIME_UNITS)}" '
-            f'tag:duration="{_words(life, _TIME_UNITS)}"{group}>\n</rect>\n'
+            f'tag:size="{words(tensor.bytes, SIZE_UNITS)}" tag:layout="{tensor.layout}" '
+            f'tag:produced="{words(tensor.created_ns, TIME_UNITS)}" tag:erased="{words(tensor.released_ns, TIME_UNITS)}" '
+            f'tag:duration="{words(life, TIME_UNITS)}"{group}>\n</rect>\n'
         )
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" '
