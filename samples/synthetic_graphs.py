@@ -25,7 +25,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -507,16 +507,22 @@ def write(files: list[File], out_dir: Path, compressed: bool = True) -> list[Pat
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("out_dir", type=Path, help="folder of the run; created")
-    parser.add_argument("--batch", type=int, action="append", default=[], help="requests in a batch: a graph for each")
+    parser.add_argument(
+        "--batch", dest="batches", type=int, action="append", help="requests in a batch: a graph for each"
+    )
     parser.add_argument("--layers", type=int, default=2, help="blocks of the model")
     parser.add_argument("--replays", type=int, default=3, help="of each graph")
     parser.add_argument("--capture", choices=CAPTURES, default="same", help="what the files hold besides replays")
-    parser.add_argument("--no-warm-up", action="store_true", help="no step as usual beside the capture")
+    parser.add_argument(
+        "--no-warm-up", dest="warm_up", action="store_false", help="no step as usual beside the capture"
+    )
     parser.add_argument("--wrong", choices=WRONG, default="", help="the capture beside is of another model")
     parser.add_argument(
         "--annotations", action="store_true", help="regions beside the kernels, as PyTorch 2.15 has them"
     )
-    parser.add_argument("--no-ids", action="store_true", help="no ids of graphs and nodes, as before CUDA 12")
+    parser.add_argument(
+        "--no-ids", dest="ids", action="store_false", help="no ids of graphs and nodes, as before CUDA 12"
+    )
     parser.add_argument("--py-stacks", action="store_true", help="also write what dump_kernel_py_stacks would")
     parser.add_argument("--steps", choices=STEPS, default="serving", help="names of steps")
     parser.add_argument("--streams", type=int, choices=(1, 2), default=1)
@@ -525,10 +531,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
     chosen = parser.parse_args(arguments)
-    plan = Plan(
-        tuple(chosen.batch) or (8,), chosen.layers, chosen.replays, chosen.capture, not chosen.no_warm_up, chosen.wrong,
-        chosen.annotations, not chosen.no_ids, chosen.py_stacks, chosen.steps, chosen.streams, chosen.arch, chosen.seed,
-    )  # fmt: skip
+    chosen.batches = chosen.batches or (8,)
+    plan = Plan(**{each.name: getattr(chosen, each.name) for each in fields(Plan)})
     files, truth = generate(plan)
     for path in write(files, chosen.out_dir, not chosen.plain):
         print(f"{path}  {path.stat().st_size:,} bytes")

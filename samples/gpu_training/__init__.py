@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from events import Json, resumed, write_pieces, write_truth
@@ -127,18 +127,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--missing-share", type=float, default=0.1, help="share of its collectives that it lacks")
     parser.add_argument("--late-rank", type=int, default=None, help="rank whose recording begins late")
     parser.add_argument("--late-steps", type=int, default=1, help="after so many steps")
-    parser.add_argument("--absent-rank", type=int, action="append", default=[], help="rank whose trace nobody kept")
+    parser.add_argument(
+        "--absent-rank", dest="absent_ranks", type=int, action="append", default=[], help="rank whose trace nobody kept"
+    )
     parser.add_argument("--slow-factor", type=float, default=1.25, help="how many times as long its kernels take")
     parser.add_argument("--epoch-us", action="store_true", help="epoch times, no baseTimeNanoseconds (early 2024)")
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
     chosen = parser.parse_args(arguments)
-    config = Config(
-        chosen.steps, chosen.ranks, chosen.streams, chosen.scale, chosen.arch, chosen.seed, chosen.slow_rank,
-        slow_factor=chosen.slow_factor, epoch_us=chosen.epoch_us, layers=chosen.layers,
-        tensor_parallel=chosen.tensor_parallel, missing_rank=chosen.missing_rank, missing_share=chosen.missing_share,
-        late_rank=chosen.late_rank, late_steps=chosen.late_steps, absent_ranks=tuple(chosen.absent_rank),
-    )  # fmt: skip
+    config = Config(**{each.name: getattr(chosen, each.name) for each in fields(Config)})
     workers = generate(config)
     for path in write(workers, chosen.out_dir, not chosen.plain):
         print(f"{path}  {path.stat().st_size:,} bytes")

@@ -13,6 +13,7 @@ sums gradients on the stream that computes, `host_bound` takes ten times as long
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 
 from events import write_pieces, write_truth
@@ -45,21 +46,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--blocks", type=int, default=2, help="convolutions, each with its norm")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--fault", action="append", default=[], choices=FAULTS, help="planted in every step; repeatable"
+        "--fault", dest="faults", action="append", default=[], choices=FAULTS, help="planted in every step; repeatable"
     )
-    parser.add_argument("--no-cupti", action="store_true", help="without calls and kernels of CUDA (enable_cupti=0)")
-    parser.add_argument("--no-backtrace", action="store_true", help="without with_backtrace")
+    parser.add_argument(
+        "--no-cupti", dest="cupti", action="store_false", help="without calls and kernels of CUDA (enable_cupti=0)"
+    )
+    parser.add_argument("--no-backtrace", dest="backtrace", action="store_false", help="without with_backtrace")
     parser.add_argument("--scopes", action="store_true", help="with_scopes: methods of tensors as scopes")
     parser.add_argument(
-        "--as-recorded", action="store_true", help="waits without the place in Python, as 1.13 on a CPU"
+        "--as-recorded",
+        dest="wait_params",
+        action="store_false",
+        help="waits without the place in Python, as 1.13 on a CPU",
     )
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
     chosen = parser.parse_args(arguments)
-    config = Config(
-        chosen.steps, chosen.ranks, chosen.blocks, chosen.seed, tuple(chosen.fault), not chosen.no_cupti,
-        not chosen.no_backtrace, chosen.scopes, not chosen.as_recorded,
-    )  # fmt: skip
+    config = Config(**{each.name: getattr(chosen, each.name) for each in fields(Config)})
     processes = play(config)
     for path in write(processes, chosen.out_dir, not chosen.plain):
         print(f"{path}  {path.stat().st_size:,} bytes")
