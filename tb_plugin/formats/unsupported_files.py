@@ -246,12 +246,7 @@ _UNCLAIMED_NAMES = (
 
 
 def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns a description of an unsupported file, based on its path and first bytes (uncompressed), or "" if the
-    type is unknown.
-
-    ``is_refused``: every reader has rejected the file. ``is_chosen``: the user chose the file, so its path matters
-    only for entries with ``is_part``.
-    """
+    """Returns what an unsupported file is, by path and first bytes, or "". The path of a chosen file rarely counts."""
     text = text_start(head)
     for kind in FOREIGN:
         if (kind.is_empty and head) or (kind.is_last and not is_refused):
@@ -272,10 +267,7 @@ def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and a description, based only on the path.
-
-    Returns ("", "") if the type is unknown.
-    """
+    """Returns the file or its folder, and a description, based only on the path. Returns ("", "") if the type is unknown."""
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -289,10 +281,7 @@ def advice_for_unread(path: str) -> str:
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merges equal explanations.
-
-    If many files have the same one, they are replaced by their common folder and a count.
-    """
+    """Merges equal explanations. If many files have the same one, they are replaced by their common folder and a count."""
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None

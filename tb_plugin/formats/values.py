@@ -12,16 +12,11 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def valid_unicode(text: str) -> str:
-    """Replaces lone surrogates."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def to_storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
-    """Removes lone surrogates and integers beyond 64 bits from a decoded JSON value.
-
-    Such integers become None, but stay unchanged if ``numbers`` is False. Both kinds of changes are counted in
-    ``log``.
-    """
+    """Removes lone surrogates from decoded JSON, and, if ``numbers``, integers beyond 64 bits (None). Logs both."""
     return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
 
 

@@ -73,7 +73,6 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
-        """Returns, for each time, the number of changes that happened at or before that time."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:

@@ -47,9 +47,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 =
-    none.
-    """
+    """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 = none."""
 
     group_number: int
     enqueued: int
@@ -66,7 +64,6 @@ class RawFlight(msgspec.Struct, frozen=True, eq=False):
     status: tuple[Status, ...]
     version: str
     library: str
-    """Version of the communication library; empty if unknown."""
     report: ReadReport
 
 

@@ -42,19 +42,13 @@ _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """Raised if a copy is interrupted. ``error`` is the error of the library."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
 
 
 class Folder:
-    """A log directory or a single file.
-
-    ``url`` is for messages. ``~`` and variables in it are expanded, and credentials are removed. Methods return
-    bytes as stored, without decompression.
-    """
+    """A log directory or single file. ``url`` is for messages, without credentials. Bytes are returned as stored."""
 
     def __init__(self, url: str) -> None:
         self._real = expand(url)
@@ -67,7 +61,6 @@ class Folder:
         self._is_file = False
         """Whether the remote URL is a single file. Set by each listing."""
         self._told = False
-        """Whether the log already contains a warning about refused links."""
 
     @property
     def name(self) -> str:
@@ -91,7 +84,6 @@ class Folder:
         return self._list_remote()
 
     def locate(self, path: str) -> str:
-        """Returns the full path or URL of a listed file."""
         if self.is_local:
             root = Path(self.url)
             return str(root if root.is_file() else root / path)
@@ -101,10 +93,7 @@ class Folder:
 
     @property
     def address(self) -> str:
-        """Returns the address that another process needs to open the directory.
-
-        The address may contain credentials. Never put it into a message.
-        """
+        """Returns the address for another process. It may contain credentials: never put it into a message."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return str(path.parent if path.is_file() else path)
@@ -179,10 +168,7 @@ class Folder:
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
-        """Copies the file once. Returns whether the copy has the expected size.
-
-        Raises _Broken if the stream breaks, StorageError if the file cannot be opened, and the errors of ``watch``.
-        """
+        """Copies once. Returns whether the size is as listed. Raises _Broken if the stream breaks, and StorageError."""
         from fsspec.callbacks import Callback
 
         class Watching(Callback):  # type: ignore[misc]  # fsspec has no types
@@ -206,10 +192,7 @@ class Folder:
         return target.stat().st_size == file.size
 
     def _is_still(self, file: StoredFile) -> bool:
-        """Returns whether the file has not changed since it was listed. True if the storage has no versions.
-
-        Raises StorageError.
-        """
+        """Returns whether the file is as listed, or the storage has no versions. Raises StorageError."""
         fs, place = self._place(file.path)
         try:
             fs.invalidate_cache()  # libraries cache listings
@@ -223,7 +206,6 @@ class Folder:
         )
 
     def _place(self, path: str = "") -> tuple[Any, str]:
-        """Returns the fsspec file system and the path in it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
         # Not joined as a URL, because a name may contain "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
@@ -317,15 +299,11 @@ class FileSource:
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
-        """Returns the size on disk in bytes."""
         return Path(self._paths[name]).stat().st_size
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Opens a local file for reading, without decompression.
-
-    Raises StorageError, also if the file was replaced or is not a regular file.
-    """
+    """Opens a regular local file that was not replaced, without decompression. Raises StorageError."""
     try:
         return open_regular(path)
     except OSError as error:
@@ -347,7 +325,6 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
 
 
 def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
-    """Returns the fsspec file system of a URL and the path in it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"

@@ -10,10 +10,7 @@ _SECOND = 1_000_000_000
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """A listed file.
-
-    ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes.
-    """
+    """A listed file. ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes."""
 
     path: str
     size: int

@@ -15,11 +15,7 @@ _ATOMIC = {*EXTRAS, "https", "http"}
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes the file ``path`` below ``root`` on the fsspec file system ``fs``; None = the local file system.
-
-    Raises the errors of the file system, and ValueError if ``path`` leads out of ``root``. Other users may have
-    chosen ``path``.
-    """
+    """Writes a file (``fs`` None: locally). Raises ValueError if ``path``, which others may choose, leads out of ``root``."""
     if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
         raise ValueError("a name that leads out of the directory")
     if fs is None:

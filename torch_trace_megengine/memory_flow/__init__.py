@@ -21,7 +21,6 @@ _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns a candidate for each ``<pid>.memory_flow.svg``. The process id becomes the worker name."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)

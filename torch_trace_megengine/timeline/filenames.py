@@ -15,11 +15,7 @@ _TIMELINE = re.compile(r"(?s)^(?P<worker>.*)\.chrome_timeline\.json(?:\.gz)?\Z")
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns a candidate, or None if the file is not JSON. ``path`` is relative, with forward slashes.
-
-    MegEngine writes ``<pid>.chrome_timeline.json``. The process id becomes the worker name. The file name contains
-    no time.
-    """
+    """Returns a candidate, or None if the file is not JSON. The process id becomes the worker name."""
     match = _TIMELINE.match(PurePosixPath(path).name)
     if match:
         return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)

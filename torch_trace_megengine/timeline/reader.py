@@ -82,10 +82,7 @@ class _Reading:
 
 
 def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
-    """Returns time 0 of the trace in nanoseconds since 1970.
-
-    If the file does not contain it, uses the earliest time 0 of a process.
-    """
+    """Returns time 0 in nanoseconds since 1970, otherwise the earliest time 0 of a process."""
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
     found = [_integer(value) for value in ([stated] if stated is not None else of_processes.values())]

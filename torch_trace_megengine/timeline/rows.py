@@ -119,11 +119,7 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Sets the launch numbers of device slices, using arrows of one category.
-
-    Host slices outside an operator, at which such an arrow starts, get the launch number too. Returns a boolean
-    mask of these host slices.
-    """
+    """Sets launch numbers by arrows of one category. Returns a mask of host slices outside operators that start one."""
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
     to, target = ends_of(events, slices, lanes, _is(events, FINISH, category))

@@ -14,5 +14,4 @@ _MARK = re.compile(
 
 
 def looks_like_timeline(head: bytes) -> bool:
-    """Returns True if the events look like those of MegEngine."""
     return has_events(head) and _MARK.search(head) is not None

@@ -16,12 +16,10 @@ def shape_json(shape: str) -> str:
 
 
 def dtype_json(dtype: str) -> str:
-    """Returns a type name as JSON."""
     return json.dumps(dtype, ensure_ascii=False)
 
 
 def integer_in(text: str) -> int:
-    """Returns the integer in a text; -1 = none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 
 

@@ -38,8 +38,6 @@ _COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with 
 
 
 class Timeline:
-    """Rows of a timeline, one per slice and instant, in file order."""
-
     def __init__(self, events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> None:
         self.events, self.interner = events, interner
         lanes = self.lanes = lanes_of(events, interner, names)
@@ -61,7 +59,6 @@ class Timeline:
         self.places = places_of_lanes(events, lanes, interner, self._fed())
 
     def raw(self, log: IssueLog, rules: RuleFile) -> dict[str, Any]:
-        """Returns the columns and sections of a RawTrace. Logs problems."""
         if self.slices.unmatched:
             log.add("unmatched_begin", "dropped", count=self.slices.unmatched)
         core = _Core(self)
@@ -157,9 +154,7 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and for each row a JSON list (string id) of the ``key`` arguments of the
-        operator's inputs or outputs.
-        """
+        """Returns operator rows, and JSON lists (string ids) of an argument of their inputs or outputs."""
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -168,10 +163,7 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """Joins texts to JSON lists, and returns the string ids of the lists.
-
-        ``bounds`` contains the start of each list in ``ids``. ``wrap`` converts a text to JSON.
-        """
+        """Joins texts, converted by ``wrap``, to JSON lists that start at ``bounds``. Returns string ids."""
         known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(inverse.ravel()))
@@ -317,11 +309,7 @@ class Timeline:
         )
 
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
-        """Returns the tensors that each operator reads or creates.
-
-        The tensors of a scope are those read by operators directly inside the scope. All other slices have no
-        tensors.
-        """
+        """Returns the tensors that operators read or create; of a scope, those read by operators directly inside."""
         slices = self.slices
         number = integer_argument(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
@@ -352,8 +340,6 @@ class Timeline:
 
 
 class _Core:
-    """Core columns of all rows, with the attribute names of ``RawTrace``."""
-
     def __init__(self, timeline: Timeline) -> None:
         events, slices, moments, kinds, places = (
             timeline.events,

@@ -44,10 +44,7 @@ class ChromeEvent(msgspec.Struct, gc=False):
 
 
 Decode = Callable[[bytes | memoryview, bool], Sequence[Any]]
-"""Decodes a JSON list of events.
-
-If the flag is True, times stay undecoded digits, and ``ABSENT`` marks a missing time. Raises one of NOT_DECODED.
-"""
+"""Decodes a JSON list of events, with times as digits if the flag is set. Raises one of NOT_DECODED."""
 
 
 def decoded_object(raw: msgspec.Raw) -> dict[str, Any]:

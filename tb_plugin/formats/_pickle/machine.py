@@ -50,25 +50,15 @@ class Sink(Protocol):
     """Receives the items of long lists in file order."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of the innermost of the nested ``lists``, or None if its items should not go to the
-        sink.
-
-        ``key`` is the dict key of the outermost list, or None if that list is not in a dict.
-        """
+        """Returns the role of the innermost of nested ``lists`` under the dict key ``key``, or None to keep its items."""
         ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Receives complete items of one list, and replaces them in the memo.
-
-        Returns how many words the memo still uses for the items, or None if unknown.
-        """
+        """Takes complete items of a list out of the memo. Returns the words it still uses for them, or None."""
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Reads as many events as possible from ``machine.buffer``, starting at ``machine.at``.
-
-        Advances ``machine.at``.
-        """
+        """Reads as many events as possible from ``machine.buffer``, starting at ``machine.at``. Advances ``machine.at``."""
         ...
 
 
@@ -115,10 +105,7 @@ class Machine:
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the unpickled object.
-
-        Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace.
-        """
+        """Returns the unpickled object. Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace."""
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):
@@ -173,7 +160,6 @@ class Machine:
     # -- the file
 
     def look_ahead(self) -> None:
-        """Refills the buffer when few bytes are left."""
         if len(self.buffer) - self.at < _MARGIN and not self.has_ended:
             self._refill(_BLOCK)
 
@@ -267,7 +253,6 @@ class Machine:
         return items
 
     def _role_of_open_list(self) -> Role | None:
-        """Returns the role of the list whose mark was just read, based on the keys and lists around it."""
         items, level = self._items, len(self._below)
         if not items or type(items[-1]) is not list or (len(items) > 1 and items[-2] == "frames"):
             return None
@@ -287,14 +272,12 @@ class Machine:
             items = self._below[level]
 
     def _run_fast(self) -> None:
-        """Lets the sink read complete events directly from the buffer, if the sink supports that."""
         if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
                 self._sink.run(self._role, self)
 
     def flush(self) -> None:
-        """Passes all complete items to the sink."""
         self._flush(len(self._items))
 
     def _flush(self, count: int) -> None:

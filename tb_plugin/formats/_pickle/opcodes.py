@@ -8,10 +8,7 @@ from typing import Any
 
 
 def fill(target: Any, items: list[Any]) -> None:
-    """Adds key-value pairs to a dict.
-
-    Skips keys that are not texts. They are unused, and an attacker could choose them to collide.
-    """
+    """Adds key-value pairs to a dict, except keys that are not texts: unused, and an attacker could make them collide."""
     if type(target) is not dict:
         raise TypeError("a key has no dict")
     if len(items) % 2:
@@ -25,13 +22,11 @@ _OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
 
 
 def name_of(code: int) -> str:
-    """Returns the name of an opcode, or its byte value if unknown."""
     opcode = _OPCODES.get(code)
     return f"byte {code:#04x}" if opcode is None else opcode.name
 
 
 def text_of(raw: bytes) -> str:
-    """Decodes UTF-8, replacing invalid bytes."""
     return raw.decode("utf-8", "replace")
 
 

@@ -27,7 +27,6 @@ def _node_candidate(path: str) -> Candidate | None:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a list of events, and for an object with an event list or a display time unit."""
     return has_events(head) or speaks_of_time(head)
 
 

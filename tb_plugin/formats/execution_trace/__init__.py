@@ -29,7 +29,6 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for an object that starts with a schema version and contains nodes."""
     return _HEAD.match(head) is not None
 
 

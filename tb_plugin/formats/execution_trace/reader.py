@@ -68,10 +68,7 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
-    """Passes the nodes of a document to ``nodes``. Returns all other members, and whether the document is complete.
-
-    In a damaged document, only the nodes before the damage are read.
-    """
+    """Passes nodes (up to a damage) to ``nodes``. Returns other members, and whether the document is complete."""
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         # Nodes are decoded one by one, because all objects together would take ten times the memory of the text.

@@ -16,10 +16,7 @@ _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
 _DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes of file names that suggest a dump.
-
-Other unreadable files are not listed as skipped, because many unrelated file names end in a number.
-"""
+"""File names that suggest a dump. Others are not listed as skipped, because many end in a number."""
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
 TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
@@ -44,7 +41,6 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a pickle or JSON file with the keys of a dump."""
     if TEXT.match(head):
         return _JSON_KEYS.search(head) is not None
     return _PICKLE.match(head) is not None and _PICKLE_KEYS.search(head) is not None

@@ -94,10 +94,7 @@ class _Nothing:
 
 
 def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of a pickle, and whether it is complete.
-
-    Raises UnreadableTrace if the pickle would run code.
-    """
+    """Returns the content of a pickle, and whether it is complete. Raises UnreadableTrace if the pickle would run code."""
     pending = [head]
 
     def read(size: int) -> bytes:
@@ -115,10 +112,7 @@ def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, b
 
 
 def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of a JSON file, and whether it is complete.
-
-    In a damaged file, only the entries before the damage are read.
-    """
+    """Returns the content, and whether it is complete. Of a damaged file, only entries before the damage."""
     pieces = [head]
     while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
@@ -151,7 +145,6 @@ _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _value_of(text: str, key: str) -> Any:
-    """Returns the value of a key in a damaged document, or None if the value is damaged too."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

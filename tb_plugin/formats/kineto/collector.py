@@ -63,10 +63,7 @@ class Collector:
         self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events. If ``digits`` is True, their times are undecoded digits.
-
-        May raise NeedsDigits, but only before anything is added.
-        """
+        """Adds events, with times as ``digits`` if set. May raise NeedsDigits, but only before anything is added."""
         is_row = [event.ph == "X" for event in events]
         rows: Sequence[Event] = events
         others: list[Event] = []
@@ -152,7 +149,6 @@ class Collector:
         return self.rows.add_columns(start_ns, ids, args)
 
     def counts(self) -> dict[str, int]:
-        """Returns the number of events per kind so far, as in ``ReadState.counts``."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
         counts["counter"] = self.counters.count

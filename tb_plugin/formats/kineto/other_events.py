@@ -40,7 +40,6 @@ class Memory:
         self.count += len(events)
 
     def take(self) -> MemoryEvents:
-        """Returns all allocator events, sorted by time."""
         columns = {name: column.take() for name, column in self._columns.items()}
         order = np.argsort(columns["time_ns"], kind="stable")
         return MemoryEvents(**{name: column[order] for name, column in columns.items()})
@@ -63,10 +62,7 @@ class Arrows:
             side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
-        """Returns the matched arrows, and the number of starts and ends without a match.
-
-        Arrows are sorted by id. Arrows with equal ids stay in file order.
-        """
+        """Returns matched arrows by id, then in file order, and the number of unmatched starts and ends."""
         pairs = [
             (start, end)
             for flow_id, starts in self._starts.items()

@@ -57,7 +57,6 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty ``Reading`` of a whole trace. The caller adds the events."""
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
@@ -72,8 +71,6 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
 
 
 class Reading:
-    """A trace that is being read."""
-
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
         self._window = options.window
@@ -94,7 +91,6 @@ class Reading:
             self.take(self.decoding(text, True), True, 0)
 
     def text_ids(self, texts: Sequence[str]) -> Int32:
-        """Returns string ids of texts, for ``take_columns``."""
         return self._collector.interner.names.of(texts)
 
     def take_columns(
@@ -108,7 +104,6 @@ class Reading:
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of consecutive rows that ``take_columns`` added."""
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:

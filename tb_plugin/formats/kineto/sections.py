@@ -59,7 +59,6 @@ class Sections:
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds arguments of operators, annotations and events of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
         dims = [a.input_dims for a in args] if "input_dims" in used else []
@@ -111,7 +110,6 @@ class Sections:
         return modules
 
     def add_device(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds arguments of kernels, memcpys, memsets, waits and events of unknown kind."""
         columns: Columns = {}
         if "stream" in used:
             streams = [None if a.stream == -1 else a.stream for a in args]

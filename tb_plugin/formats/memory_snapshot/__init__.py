@@ -14,7 +14,6 @@ _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\(l|\}q|\]q)")
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a pickle with the keys of a snapshot, and for a page of the memory viewer."""
     from tb_plugin.formats.memory_snapshot.html_page import is_page
 
     return (_PICKLE.match(head) is not None and _SNAPSHOT_KEYS.search(head) is not None) or is_page(head)

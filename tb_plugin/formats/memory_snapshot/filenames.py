@@ -16,16 +16,11 @@ _NAME = re.compile(r"(?s)^(?P<worker>.*)\.(?:(?:pickle|pkl)(?:\.gz|\.zst)?|html)
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns an uncertain candidate for each file with a suitable extension."""
     found = (candidate_of(file.path) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns a candidate, or None for other extensions. ``path`` is relative, with forward slashes.
-
-    If the name of the folder is a step number, this number is the span, and the parent folder is the run.
-    """
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None

@@ -38,7 +38,6 @@ _SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns an uncertain candidate, or None for other extensions."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None

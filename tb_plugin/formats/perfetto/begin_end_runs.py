@@ -56,11 +56,7 @@ class Waiting:
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
-        """Matches end events to the oldest begin events, in order. Returns the texts and the durations of the
-        matched events.
-
-        Stops if an end precedes its begin or is on another track, or if all begin events are matched.
-        """
+        """Matches ends to the oldest begins, up to the first misfit. Returns texts and durations of the matched events."""
         texts: list[str] = []
         durations: list[int] = []
         while len(texts) < len(ends) and (self._next < len(self._head[0]) or self._refill()):

@@ -28,11 +28,7 @@ _MINUS_ONE = str(2**31 - 1)  # written by PyTorch for process or stream -1
 
 
 def base_time(packets: list[Any]) -> int | None:
-    """Returns the base time of PyTorch's JSON, or None for a trace of another tool.
-
-    PyTorch writes the base time in the first packets, as equal values of two clocks. On a real machine, these
-    clocks are never equal.
-    """
+    """Returns PyTorch's base time, which its first packets contain as equal values of two clocks; None for other tools."""
     if not packets or not packets[0].HasField("clock_snapshot"):
         return None
     clocks = {clock.clock_id: clock.timestamp for clock in packets[0].clock_snapshot.clocks}
@@ -48,8 +44,6 @@ class _Description(NamedTuple):
 
 
 class TorchText:
-    """Converts PyTorch's packets to events as JSON."""
-
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
         self._log = log
@@ -65,7 +59,6 @@ class TorchText:
     messages = TorchTrace
 
     def root(self) -> dict[str, Any]:
-        """Returns the metadata to write before the events."""
         return {BASE: self._base}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
@@ -115,7 +108,6 @@ class TorchText:
 
     @property
     def annotations(self) -> Annotations:
-        """Returns the mapping from undecoded annotations to members of a JSON object."""
         return self.interned.annotations
 
     def body(self, start: int, description: _Description, raw: list[bytes]) -> str:
@@ -124,11 +116,9 @@ class TorchText:
         return f'"ts":{start - self._base}e-3,{description.head}{args}}}'
 
     def place(self, uuid: int) -> tuple[str, str]:
-        """Returns the process and thread of a track as JSON."""
         return _place(self._tracks[uuid])
 
     def finish(self) -> Iterator[str]:
-        """Yields the events that require all packets."""
         yield from self._left()
         yield from self.stages.arrows()
         described = {}
@@ -139,7 +129,6 @@ class TorchText:
         self._others.report()
 
     def _paired(self) -> Iterator[str]:
-        """Yields the ranges whose ends have been read."""
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
         yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))

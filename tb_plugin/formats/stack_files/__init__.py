@@ -18,7 +18,6 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for speedscope's JSON, for JSON with stacks by graph node, and for folded stacks."""
     from tb_plugin.formats.stack_files.folded import is_folded
     from tb_plugin.formats.stack_files.nodes import is_by_node
     from tb_plugin.formats.stack_files.speedscope import SCHEMA

@@ -126,7 +126,6 @@ class _Lines:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Adds the values of equal stacks. Stacks are in order of first appearance."""
     table = pa.concat_tables(tables)
     # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()

@@ -120,7 +120,6 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the offset after the last of them."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -190,7 +189,6 @@ def _impossible(profile: _Profile, at: Int64, good: Bool) -> Bool:
 
 
 def _small(number: int) -> int:
-    """Returns ``number``, or -1 if it is not a valid index."""
     return number if 0 <= number < 2**31 else -1
 
 
@@ -251,7 +249,6 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, Bool]:
-    """Returns values times ``scale`` as integers, and a boolean mask of the valid values."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)

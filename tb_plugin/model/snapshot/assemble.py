@@ -218,11 +218,7 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
 
 
 def _repeats_stacks(raw: RawSnapshot, events: Events, lives: Lives) -> bool:
-    """Returns whether the stack of each release event is a copy of the stack of the allocation.
-
-    PyTorch records stacks of releases only with ``context="all"``. Returns True if each release event that has a
-    stack has the same stack as the recorded allocation of its block.
-    """
+    """Returns whether release events repeat the stack of the allocation, as PyTorch does without ``context="all"``."""
     recorded = (lives.event != MISSING) & (lives.begin == lives.event)
     whole = np.flatnonzero(recorded & (lives.freed != NEVER) & (lives.freed != MISSING))
     begin, freed = lives.begin[whole], lives.freed[whole]

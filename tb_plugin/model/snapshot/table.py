@@ -31,8 +31,6 @@ HOST = -1
 
 
 class Action(IntEnum):
-    """Actions of the allocator. The members have PyTorch's names in upper case."""
-
     ALLOC = 0
     FREE_REQUESTED = 1
     FREE_COMPLETED = 2
@@ -62,12 +60,10 @@ class Events(msgspec.Struct, frozen=True, eq=False):
     """Address of the block or segment. For an out-of-memory event, the number of unused bytes of the device."""
     size: Int64 = no_rows(np.int64)
     stream: Int16 = no_rows(np.int16)
-    """Index into ``Snapshot.streams``."""
     time_ns: Int64 = no_rows(np.int64)
     """Time in nanoseconds: since 1970 in a RawSnapshot, since ``origin_ns`` in a Snapshot."""
     stack: Int32 = no_rows(np.int32)
     pool: Int16 = no_rows(np.int16)
-    """Index into ``Snapshot.pools``."""
     context: Int32 = no_rows(np.int32)
     """String id of the compiled region in which the event happened."""
     metadata: Int32 = no_rows(np.int32)
@@ -95,7 +91,6 @@ class FinalBlocks(msgspec.Struct, frozen=True, eq=False):
     address: Int64 = no_rows(np.int64)
     size: Int64 = no_rows(np.int64)
     requested: Int64 = no_rows(np.int64)
-    """Requested bytes; -1 if not reported."""
     state: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
@@ -106,7 +101,6 @@ class Stacks(msgspec.Struct, frozen=True, eq=False):
     first: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     frame: Int32 = no_rows(np.int32)
     file: Int32 = no_rows(np.int32)
-    """String id of the source file of each frame."""
     line: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
 
@@ -115,8 +109,6 @@ class Stacks(msgspec.Struct, frozen=True, eq=False):
 
 
 class Annotations(msgspec.Struct, frozen=True, eq=False):
-    """User annotations (``record_function``) during the history."""
-
     device: Int16 = no_rows(np.int16)
     name: Int32 = no_rows(np.int32)
     is_start: Int8 = no_rows(np.int8)
@@ -131,7 +123,6 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     annotations: Annotations
     strings: StringTable
     streams: tuple[int, ...]
-    """Stream ids; 0 is the default stream."""
     pools: tuple[tuple[int, int], ...]
     """Ids of memory pools; (0, 0) is the shared pool."""
     devices: int
@@ -181,7 +172,6 @@ class Segments(msgspec.Struct, frozen=True, eq=False):
 
 class Oddities(msgspec.Struct, frozen=True):
     unmatched_releases: int = 0
-    """Number of releases of an address that was not allocated."""
     unreleased_reuse: int = 0
     """Number of blocks without a recorded release whose address was allocated again, which ends them."""
     lost_blocks: int = 0
@@ -213,6 +203,5 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     """Time 0 of the snapshot, in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
-    """One entry per device, in the order of ``device_ids``."""
     overflowed: tuple[int, ...]
     max_entries: int | None

@@ -79,7 +79,6 @@ class ReportedColumn(msgspec.Struct, frozen=True, eq=False):
     key: str
     title: str
     unit: str
-    """Unit as written in the profile; empty if the column has no unit."""
     values: pa.Array
 
 
@@ -93,10 +92,7 @@ class ReportedTable(msgspec.Struct, frozen=True, eq=False):
 
 
 class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
-    """Steps that the profiler reports in a separate table, not as annotations.
-
-    The steps are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
-    """
+    """Steps that the profiler reports in a separate table, by time, on the clock of rows."""
 
     label: tuple[str, ...]
     start_ns: Int64
@@ -108,10 +104,7 @@ RELEASE_WITHOUT_ALLOCATION = -2
 
 
 class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
-    """Extra data about allocator events, one row per event.
-
-    Empty if the profiler reports no such data. -1 = not reported.
-    """
+    """Extra data about allocator events, one row per event, or empty. -1 = not reported."""
 
     name: Int32 = no_rows(np.int32)
     """String id of the operator or component that requested the block. Releases have no such name."""
@@ -122,46 +115,33 @@ class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
 
 
 class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks that the profiler reports with allocation and release times.
-
-    Times are on the same clock as the ``start_ns`` of rows. -1 = absent.
-    """
+    """Memory blocks that the profiler reports, with times on the clock of rows. -1 = absent."""
 
     start_ns: Int64 = no_rows(np.int64)
     end_ns: Int64 = no_rows(np.int64)
-    """Release time; -1 if unknown."""
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
     """String id of the operator or component that requested the block."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator."""
     device_type: Int32 = no_rows(np.int32)
     """c10 DeviceType, as in MemoryEvents."""
     device_id: Int32 = no_rows(np.int32)
 
 
 class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
-    """Memory totals of allocators or software components over time. A total is valid until the next total of the
-    same allocator and device.
-
-    -1 = absent; ``reserved`` may be ``RELEASE_WITHOUT_ALLOCATION``.
-    """
+    """Totals of allocators or components; each is valid until the next of the same allocator and device. -1 = absent."""
 
     time_ns: Int64 = no_rows(np.int64)
     allocated: Int64 = no_rows(np.int64)
     reserved: Int64 = no_rows(np.int64)
     active: Int64 = no_rows(np.int64)
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator or component."""
     device_type: Int32 = no_rows(np.int32)
     device_id: Int32 = no_rows(np.int32)
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns the columns after each row number is replaced by ``position[row]``, sorted by the new row number.
-
-    Rows whose position is -1 are dropped.
-    """
+    """Replaces row numbers by ``position[row]`` (-1 drops the row), and sorts by row number."""
     moved = []
     for column in columns:
         row = position[column.row]

@@ -23,11 +23,7 @@ _IMPOSSIBLE = {
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with an additional issue about impossible data.
-
-    ``quarantined`` is the number of excluded events. ``partly`` is the number of events of which only some values
-    are excluded.
-    """
+    """Adds an issue: ``quarantined`` events are excluded, ``partly`` only lose some values."""
     if not quarantined + partly:
         return report
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
@@ -50,12 +46,7 @@ def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: ReportedMemory, origin: int
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
-    """Returns the plausible allocator events sorted by time, their reported data, and three numbers of events.
-
-    The numbers count events with impossible times, events with impossible sizes, and events with impossible totals.
-    Events with impossible times or sizes are excluded. If only the total is impossible, the total is replaced by
-    -1.
-    """
+    """Returns plausible events by time, their reported data, and how many had impossible times, sizes and totals."""
     far = far_from(memory.time_ns, origin)
     big = ~far
     big[~far] = ~is_summable(memory.bytes[~far])
@@ -86,18 +77,14 @@ def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> Repor
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns the totals sorted by time, and the number of totals that were excluded because their times are
-    impossible.
-    """
+    """Returns the totals by time, and the number that were excluded because of impossible times."""
     far = far_from(totals.time_ns, origin)
     kept = AllocatorTotals(**{f: getattr(totals, f)[~far] for f in totals.__struct_fields__})
     return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns the counter values sorted by time, and the number of events that were excluded because their times
-    are impossible.
-    """
+    """Returns the counter values by time, and the number of events excluded because of impossible times."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

@@ -57,10 +57,7 @@ class MatrixUse(IntEnum):
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """The kernel name does not show whether matrix units are used. This value occurs only in raw traces.
-
-    Assembly replaces the value by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
-    """
+    """Only in raw traces; assembly decides by the operator's input types (float32: UNKNOWN, others: YES)."""
 
 
 class CallRole(IntEnum):
@@ -129,7 +126,6 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the entries in a ``kind`` column that are one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
     # A table lookup takes a tenth of the time of np.isin. This function is called very often.
@@ -138,5 +134,4 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns a field whose default is a new empty array."""
     return msgspec.field(default_factory=lambda: np.empty(0, dtype=dtype))

@@ -48,10 +48,7 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 
 
 class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of CPU operators and annotations.
-
-    All columns are string ids, except the last two columns. -1 = absent.
-    """
+    """Arguments of CPU operators and annotations: string ids, except the last two columns. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
@@ -101,10 +98,7 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClippedRows(msgspec.Struct, frozen=True, eq=False):
-    """Rows whose recorded duration is implausible, and this recorded duration.
-
-    ``dur_ns`` of the trace contains a shorter duration (see overflow.py).
-    """
+    """Rows whose recorded duration is implausible and was shortened in ``dur_ns`` (see overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
@@ -119,10 +113,7 @@ class CallNames(msgspec.Struct, frozen=True, eq=False):
 
 
 class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of collectives.
-
-    The rows are record_param_comms events and the kernels launched by them. -1 = absent.
-    """
+    """Arguments of record_param_comms events and of the kernels launched by them. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
@@ -141,10 +132,7 @@ class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
-    """Allocator events, sorted by time. They are not rows of the trace table.
-
-    Absent totals are -1; absent addresses are 0.
-    """
+    """Allocator events by time, which are not rows. Absent totals are -1; absent addresses are 0."""
 
     time_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
@@ -160,10 +148,7 @@ class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
 
 
 class CounterEvents(msgspec.Struct, frozen=True, eq=False):
-    """Values of recorded counters, sorted by time. They are not rows of the trace table.
-
-    Each value is valid until the time of the next value in the same series.
-    """
+    """Counter values by time, which are not rows. Each is valid until the next value of its series."""
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
@@ -180,28 +165,19 @@ class CounterEvents(msgspec.Struct, frozen=True, eq=False):
 
 
 class CounterSeries(msgspec.Struct, frozen=True, eq=False):
-    """Reported properties of counter series. A series without reported properties has no row.
-
-    ``pid``, ``name`` and ``series`` are as in ``CounterEvents``; -1 = not reported.
-    """
+    """Reported properties of some counter series, keyed as in ``CounterEvents``; -1 = not reported."""
 
     pid: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
     series: Int32 = no_rows(np.int32)
     unit: Int32 = no_rows(np.int32)
-    """String id of the unit, such as "bytes", "%", "ms" or "MHz" (see ``analysis/recorded_units.py``).
-
-    If no unit is reported, a unit in parentheses at the end of the name is used.
-    """
+    """String id of the unit (see ``analysis/recorded_units.py``), otherwise taken from the end of the name."""
     device: Int32 = no_rows(np.int32)
     """String id of the ``DeviceInfo.id`` of the series' device."""
 
 
 class Flows(msgspec.Struct, frozen=True, eq=False):
-    """Arrows from forward to backward operators, in file order within each flow id.
-
-    Times are on the same clock as the ``start_ns`` of rows.
-    """
+    """Arrows from forward to backward operators, in file order within each flow id."""
 
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
@@ -235,11 +211,7 @@ class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
 
 
 class Arrows(msgspec.Struct, frozen=True, eq=False):
-    """Recorded arrows between rows, sorted by (tail, head).
-
-    Arrows for launches and forward operators are excluded, because ``launch`` and ``forward`` contain the same
-    data.
-    """
+    """Recorded arrows between rows by (tail, head), without those that ``launch`` and ``forward`` contain."""
 
     tail: Int32 = no_rows(np.int32)
     """Row where the arrow starts."""
@@ -250,10 +222,7 @@ class Arrows(msgspec.Struct, frozen=True, eq=False):
 
 
 class AsyncRows(msgspec.Struct, frozen=True, eq=False):
-    """Rows of asynchronous operations, which have no thread.
-
-    The ``tid`` of such a row is the name of a track of the process (see lanes.py).
-    """
+    """Rows of asynchronous operations. Their ``tid`` is the name of a track of the process (see lanes.py)."""
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
@@ -313,9 +282,7 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     window: Window | None = None
     """The part of the file that was read. None if the whole file was read."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work always identifies the operator that requested the work, even if that
-    operator is on another thread.
-    """
+    """Whether external ids identify the requesting operator even on another thread."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
     classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
@@ -339,10 +306,7 @@ class Track(msgspec.Struct, frozen=True):
     thread: str
     is_device: bool
     is_async: bool = False
-    """Whether the track contains asynchronous operations instead of a thread.
-
-    ``tid`` is then the name of the operations.
-    """
+    """Whether the track contains asynchronous operations, of which ``tid`` is the name."""
     process_order: int = 0
     """Sort key of the process, ascending."""
     thread_order: int = 0
@@ -351,10 +315,7 @@ class Track(msgspec.Struct, frozen=True):
 
 
 class Steps(msgspec.Struct, frozen=True, eq=False):
-    """Steps sorted by time.
-
-    Empty if no steps were recorded. The window of a step includes its device work (docs/concepts/time.md).
-    """
+    """Steps by time, or empty. The window of a step includes its device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -366,17 +327,13 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
     dropped: tuple[str, ...] = ()
     """Labels of the last steps that were dropped because their device work was not recorded completely."""
     source: str = ""
-    """Source of the steps: "profiler", "annotation" (of a server), "stated" (reported by the profile) or
-    "inferred"; "" if there are no steps.
-    """
+    """"profiler", "annotation" (of a server), "stated" (by the profile), "inferred", or "" without steps."""
     framework: str = ""
     """Display name of the framework that wrote the annotations."""
     served: Served = Served()
     """Server work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Reason why no steps were inferred from repetition (see ``steps/repetition.py``). "" if there are steps, or if
-    repetition was not analysed.
-    """
+    """Why repetition gave no steps (see ``steps/repetition.py``), if it was analysed."""
 
     def take(self, places: Sequence[int]) -> Steps:
         at = np.array(places, np.intp)
@@ -391,10 +348,7 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
-        """Returns the index of the step that contains each time; -1 = none.
-
-        If ``on_host`` is set, the step's time on the CPU is used instead of its window.
-        """
+        """Returns the step that contains each time, in its window or ``on_host``; -1 = none."""
         start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
         place = np.searchsorted(start, time_ns, side="right") - 1
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
@@ -433,11 +387,7 @@ class Window(msgspec.Struct, frozen=True, eq=False):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """The part of the file on which numbers are based. Every payload includes this coverage.
-
-    ``start_ns`` and ``end_ns`` are the start and end of the opened part. ``fraction_read`` is the share of all
-    events that are in the opened part.
-    """
+    """The part of the file on which numbers are based. ``fraction_read`` is its share of all events."""
 
     start_ns: int
     end_ns: int
@@ -478,10 +428,7 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """For operators, modules and runtime calls: the duration minus the duration of direct children.
-
-    For other rows: the duration.
-    """
+    """Duration, for operators, modules and runtime calls minus that of direct children."""
     overlaps: Bool
     """Whether the row partially overlaps another row on its thread. Overlapping rows are drawn at different depths."""
     depth: Int16
@@ -518,16 +465,10 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     components: AllocatorTotals
     recorder: Recorder
     captured: Captured = msgspec.field(default_factory=Captured)
-    """Data from other recordings about CUDA graphs that are replayed in this trace.
-
-    The caller adds this data; it is never stored with the trace.
-    """
+    """CUDA graph data of other recordings, added by the caller and never stored with the trace."""
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace, to which data from other recordings about its CUDA graphs is added.
-
-        All other columns are shared with the original trace, not copied.
-        """
+        """Returns the trace with CUDA graph data of other recordings. Other columns are shared, not copied."""
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
@@ -548,19 +489,13 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the end of each of these rows, in nanoseconds.
-
-        For few rows, this method is faster than ``end_ns``.
-        """
+        """Returns the ends of these rows, for few rows faster than ``end_ns``."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
     @property
     def clock_ns(self) -> int | None:
-        """Returns time 0 of the trace in nanoseconds since 1970; None if unknown.
-
-        Old files contain times since 1970. New files contain a base time instead.
-        """
+        """Returns time 0 in nanoseconds since 1970, as in old files or by the base time of new ones; None if unknown."""
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None
 

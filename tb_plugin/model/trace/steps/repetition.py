@@ -42,10 +42,7 @@ RARE, LAYER, BEGIN = "rare", "layer", "begin"
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the steps that are inferred from repetition.
-
-    If the steps are uncertain, returns no steps, and ``Steps.unanswered`` contains the reason.
-    """
+    """Returns inferred steps, or, if they are uncertain, no steps and the reason in ``Steps.unanswered``."""
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()
     replays = _replays(rows, calls)
