@@ -1,7 +1,4 @@
-"""Decompression in bounded pieces.
-
-The type of compression is recognised by content, never by file name.
-"""
+"""Decompression in bounded pieces."""
 
 from __future__ import annotations
 

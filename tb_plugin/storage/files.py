@@ -9,17 +9,21 @@ import errno
 import logging
 import os
 import random
+import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
 from tb_plugin.storage import cloud_urls, local
+from tb_plugin.storage.cloud_urls import EXTRAS
 from tb_plugin.storage.listing import Listing, StoredFile, nanoseconds
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
@@ -103,8 +107,6 @@ class Folder:
         """Writes a file below the directory atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
-            from tb_plugin.storage.writing import write_below
-
             write_below(fs, root, path, content)
         except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
@@ -379,3 +381,44 @@ def _refused(url: str, error: Exception) -> StorageError:
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
     do = "Check that the path exists, that you have read access, and that the storage is reachable."
     return StorageError(f"The storage reported an error: {reason}.", redact(url), do)
+
+
+# Storage schemes in which an object becomes visible only when complete.
+_ATOMIC = {*EXTRAS, "https", "http"}
+
+
+def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
+    """Writes a file (``fs`` None: locally). Raises ValueError if ``path``, which others may choose, leads out of ``root``."""
+    if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
+        raise ValueError("a name that leads out of the directory")
+    if fs is None:
+        _write_local(Path(root) / path, content)
+        return
+    place = f"{root.rstrip('/')}/{path}"
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    if protocols & _ATOMIC:
+        fs.pipe_file(place, content)
+        return
+    fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+    beside = f"{place}.part-{uuid.uuid4().hex}"
+    try:
+        fs.pipe_file(beside, content)
+        # Hadoop does not overwrite when it moves. A file lost between these two lines is computed again.
+        if fs.exists(place):
+            fs.rm_file(place)
+        fs.mv(beside, place)
+    finally:
+        with suppress(Exception):
+            if fs.exists(beside):
+                fs.rm_file(beside)
+
+
+def _write_local(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The temporary name does not contain the target name, which may already have the maximum length.
+    beside = target.with_name(f".part-{uuid.uuid4().hex}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

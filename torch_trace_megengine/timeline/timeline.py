@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,7 +29,6 @@ from torch_trace_megengine.timeline.events import BACKTRACE, INSTANT, Events
 from torch_trace_megengine.timeline.lanes import describe_devices, lanes_of, places_of_lanes
 from torch_trace_megengine.timeline.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
 from torch_trace_megengine.timeline.slices import columns_by_row, integer_argument, slices_of, text_ids
-from torch_trace_megengine.timeline.spelling import dtype_json, integer_in, shape_json, width_of
 from torch_trace_megengine.timeline.steps import STOPPED, Marks, Rows, recorded_steps
 
 Int64 = npt.NDArray[np.int64]
@@ -368,3 +369,27 @@ class _Core:
         self.correlation: Int64 = timeline._in_row_order(kinds.launch, launch)
         self.external_id: Int64 = timeline._in_row_order(kinds.operation, none)
         self.device = np.where(on_device, places.device[lane], MISSING).astype(np.int16)
+
+
+_BITS = re.compile(r"(\d+)\D*$")
+
+
+def shape_json(shape: str) -> str:
+    """Converts a shape such as ``{4,3,16,16}`` to JSON."""
+    return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
+
+
+def dtype_json(dtype: str) -> str:
+    return json.dumps(dtype, ensure_ascii=False)
+
+
+def integer_in(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else MISSING
+
+
+def width_of(dtype: str) -> int:
+    """Returns the size of one element of a type (``Float32``, ``Int8``, ``Bool`` ...) in bytes, or 0 if unknown."""
+    if dtype == "Bool":
+        return 1
+    found = _BITS.search(dtype[:64])
+    return int(found[1]) // 8 if found and len(found[1]) < 4 else 0

@@ -1,7 +1,4 @@
-"""Selection of the events in a time window, chunk by chunk.
-
-All other events are counted and discarded immediately, to save memory.
-"""
+"""Selection of the events in a time window, chunk by chunk."""
 
 from __future__ import annotations
 

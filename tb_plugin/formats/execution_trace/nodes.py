@@ -1,7 +1,4 @@
-"""Columns from the nodes of an execution trace.
-
-A field of unexpected type is treated as missing; its node is still used.
-"""
+"""Columns from the nodes of an execution trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Conversion of scanned events to columns and memo indices.
-
-Events with unusual content are left to the opcode machine.
-"""
+"""Conversion of scanned events to columns and memo indices."""
 
 from __future__ import annotations
 

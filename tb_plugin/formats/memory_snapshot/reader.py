@@ -1,7 +1,4 @@
-"""Reader for allocator snapshots.
-
-The opcode machine in ``_pickle`` interprets pickles, so no code is executed.
-"""
+"""Reader for allocator snapshots."""
 
 from __future__ import annotations
 

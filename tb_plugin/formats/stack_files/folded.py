@@ -1,7 +1,4 @@
-"""Folded stacks: lines of ``outermost;...;innermost value``.
-
-The last space of a line separates stack and value. The values of equal stacks are added.
-"""
+"""Folded stacks: lines of ``outermost;...;innermost value``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes.
-
-The file is an object that maps decimal node ids to texts of several lines.
-"""
+"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Assembly of snapshots from reader output.
-
-Computes the lifetimes of blocks and segments, sorts the devices, and converts times so that they start at 0.
-"""
+"""Assembly of snapshots from reader output."""
 
 from __future__ import annotations
 

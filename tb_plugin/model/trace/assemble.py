@@ -1,7 +1,4 @@
-"""Assembly of the trace model from reader output.
-
-Sorts the rows, excludes impossible times, computes nesting and links, and determines the steps.
-"""
+"""Assembly of the trace model from reader output."""
 
 from __future__ import annotations
 

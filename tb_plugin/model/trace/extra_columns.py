@@ -1,7 +1,4 @@
-"""Profile-specific data: extra columns, vendor tables, reported steps and blocks.
-
-The data is stored and displayed unchanged. It is only used by analyses that are specific to one kind of profile.
-"""
+"""Profile-specific data: extra columns, vendor tables, reported steps and blocks."""
 
 from __future__ import annotations
 
