@@ -94,6 +94,16 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.root or self.names[0]
 
 
+def each_file(candidate_of: Callable[[str], Candidate | None]) -> Callable[[Sequence[ListedFile]], list[Candidate]]:
+    """Returns the ``find`` of a format that needs only the path of a file."""
+
+    def find(listing: Sequence[ListedFile]) -> list[Candidate]:
+        found = (candidate_of(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    return find
+
+
 class JobInfo(msgspec.Struct, frozen=True):
     """The job of a profile. Files contain no job id, so these fields are compared to group profiles."""
 

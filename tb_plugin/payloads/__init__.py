@@ -1,11 +1,10 @@
 """Payloads: the data types of server responses.
 
-Each kind of payload has one file. TypeScript types are generated from these classes (``make types``).
+TypeScript types are generated from these classes (``make types``).
 """
 
 from tb_plugin.payloads.bands import Bands, BandsEnvelope
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
-from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
     CaptureInfo,
     Catalog,
@@ -24,15 +23,12 @@ from tb_plugin.payloads.catalog import (
     StepInfo,
     WorkerInfo,
 )
+from tb_plugin.payloads.charts import Breakdown, Dots, Figures, Grouping, Heat, Line, Scatter, Series, Slice
 from tb_plugin.payloads.counters import Counter, Counters
-from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
-from tb_plugin.payloads.heat import Grouping, Heat
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
-from tb_plugin.payloads.scatter import Dots, Scatter
-from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
 from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
 from tb_plugin.payloads.tree import Tree

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, int64s
-from tb_plugin.formats._chrome.events import ABSENT, COUNTER, ChromeEvent, Times
+from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent, Times, event_decoder
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
@@ -34,17 +34,7 @@ class Event(ChromeEvent, gc=False):
     args: dict[str, Any] | None = None
 
 
-class _DigitEvent(Event, gc=False):
-    ts: msgspec.Raw = ABSENT
-    dur: msgspec.Raw = ABSENT
-
-
-_FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-_DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(list[_DigitEvent])
-
-
-def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
+decode = event_decoder(Event)
 
 
 class Events(msgspec.Struct, frozen=True, eq=False):

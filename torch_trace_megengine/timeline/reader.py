@@ -22,9 +22,8 @@ from tb_plugin.formats.stream import TextStream
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries, MemoryEvents, RawTrace
 from torch_trace_megengine.profiler import MEGENGINE
-from torch_trace_megengine.timeline import FORMATS
+from torch_trace_megengine.timeline import FORMATS, READER_ID
 from torch_trace_megengine.timeline.events import Collected, Event, decode
-from torch_trace_megengine.timeline.filenames import READER_ID
 from torch_trace_megengine.timeline.timeline import Timeline
 
 

@@ -374,11 +374,9 @@ class Document:
         self._handed_out += len(events)
 
     def _take_damaged(self, first: int) -> Taken:
-        from tb_plugin.formats._chrome.segments import Taken
+        from tb_plugin.formats._chrome.segments import Segments, Taken
 
         taken = Taken()
-
-        from tb_plugin.formats._chrome.segments import Segments
 
         def decode() -> Sequence[Any]:
             nonlocal taken

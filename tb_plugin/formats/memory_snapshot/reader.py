@@ -10,9 +10,8 @@ from tb_plugin.formats._pickle.machine import Damaged, Ended, Machine, TooLarge
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
-from tb_plugin.formats.memory_snapshot import FORMATS
+from tb_plugin.formats.memory_snapshot import FORMATS, READER_ID
 from tb_plugin.formats.memory_snapshot.columns import Columns, TooMany, is_number
-from tb_plugin.formats.memory_snapshot.filenames import READER_ID
 from tb_plugin.formats.memory_snapshot.html_page import Embedded, is_page
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.formats.memory_snapshot.store import MAX_US

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ from msgspec import Struct
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stack_files.content import StackContent
-from tb_plugin.formats.values import to_storable
+from tb_plugin.formats.values import read_damaged_list, to_storable
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
@@ -43,7 +42,6 @@ _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
 _DEEP = f"frames nested more than {MAX_DEPTH:,} levels deep are attributed to the frame at that level"
 _IMPOSSIBLE = "times more than a year from the median, and samples longer than a year, were skipped"
-_JSON = json.JSONDecoder()
 
 
 class _Frame(Struct):
@@ -120,19 +118,9 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    begin = re.search(opening, text)
-    at = begin.end() if begin else len(text)
     found: list[Any] = []
-    try:
-        while (start := _NEXT.match(text, at)) is not None:
-            item, at = _JSON.raw_decode(text, start.end())
-            found.append(item)
-    except (ValueError, RecursionError):
-        pass
+    _, at = read_damaged_list(text, opening, lambda item, source: found.append(item))
     return to_storable(found, text.encode(errors="replace"), numbers=False), at
-
-
-_NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _name(frame: Any) -> str:

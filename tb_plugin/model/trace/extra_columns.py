@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tb_plugin.model.trace.schema import no_rows
+from tb_plugin.model.trace.schema import no_rows, taken
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -152,15 +152,6 @@ def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenC
 def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
     """Returns the blocks sorted by start. Their times are converted to times relative to ``origin``."""
     order = np.argsort(blocks.start_ns, kind="stable")
-    columns = {f: getattr(blocks, f)[order] for f in blocks.__struct_fields__}
-    columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
-    columns["start_ns"] = np.where(columns["start_ns"] == -1, -1, columns["start_ns"] - origin)
-    return AllocatorBlocks(**columns)
-
-
-def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
-    """Returns the totals sorted by time. Their times are converted to times relative to ``origin``."""
-    order = np.argsort(totals.time_ns, kind="stable")
-    columns = {f: getattr(totals, f)[order] for f in totals.__struct_fields__}
-    columns["time_ns"] = columns["time_ns"] - origin
-    return AllocatorTotals(**columns)
+    blocks = taken(blocks, order)
+    start, end = (np.where(times == -1, -1, times - origin) for times in (blocks.start_ns, blocks.end_ns))
+    return replace(blocks, start_ns=start, end_ns=end)

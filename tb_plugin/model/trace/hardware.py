@@ -40,8 +40,6 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     sm_count: int | None = None
     capability: str | None = None
     """NVIDIA compute capability, as ``major.minor``; None for other vendors."""
-    max_threads_per_sm: int | None = None
-    warp_size: int | None = None
     has_matrix_unit: bool | None = None
     collective_backend: str = ""
     """Recommended process group backend for this device; empty = unknown."""

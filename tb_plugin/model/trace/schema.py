@@ -6,13 +6,17 @@ All times are integer nanoseconds relative to the start of the trace, unless a n
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import MISSING as MISSING
+
+Columns = TypeVar("Columns", bound=msgspec.Struct)
+Timed = TypeVar("Timed", bound=Any)
 
 # Name of the row with device time without an operator.
 NO_OPERATOR = "(no operator)"
@@ -135,3 +139,14 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 def no_rows(dtype: type[Any]) -> Any:
     return msgspec.field(default_factory=lambda: np.empty(0, dtype=dtype))
+
+
+def taken(columns: Columns, rows: Any) -> Columns:
+    """Returns the selected rows of a Struct of columns."""
+    return type(columns)(**{f: getattr(columns, f)[rows] for f in columns.__struct_fields__})
+
+
+def taken_since(columns: Timed, rows: Any, origin_ns: int) -> Timed:
+    """Returns the selected rows of a Struct of columns, with ``time_ns`` relative to ``origin_ns``."""
+    chosen = taken(columns, rows)
+    return replace(chosen, time_ns=chosen.time_ns - origin_ns)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.schema import MISSING, no_rows
+from tb_plugin.model.trace.schema import MISSING, no_rows, taken
 
 Int64 = npt.NDArray[np.int64]
 
@@ -72,4 +72,4 @@ class Served(msgspec.Struct, frozen=True, eq=False):
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
         """Returns the values of some steps. An instance that has no values is returned unchanged."""
-        return self if not len(self) else Served(*(getattr(self, field)[at] for field in self.__struct_fields__))
+        return self if not len(self) else taken(self, at)
