@@ -26,8 +26,6 @@ CODE = "class_rules"  # issue code for invalid lines in the user's rules
 
 
 class NameMeanings(Protocol):
-    """Rows that have names and kinds."""
-
     @property
     def name(self) -> npt.NDArray[np.int32]: ...
 

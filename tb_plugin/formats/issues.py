@@ -76,8 +76,6 @@ class _Entry(msgspec.Struct):
 
 
 class IssueLog(msgspec.Struct):
-    """Collects problems during a read."""
-
     entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
 
     def add(

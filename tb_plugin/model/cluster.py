@@ -17,7 +17,6 @@ class Cluster(msgspec.Struct, frozen=True, eq=False):
     tables: Mapping[str, pa.Table]
     """Tables by name, with the columns of ``trace.job_tables.SCHEMAS``."""
     profile_info: Mapping[str, str]
-    """Metadata of the job, such as versions and the sizes of parallel groups."""
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:

@@ -67,16 +67,8 @@ class RawFlight(msgspec.Struct, frozen=True, eq=False):
     report: ReadReport
 
 
-class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Flight recorder data. The calls are sorted by record number and have additional computed columns."""
-
-    records: pa.Table
-    """One row per call, with the columns of ``SCHEMA`` and the computed columns ``finished`` and ``duration_ns``."""
-    groups: tuple[Group, ...]
-    status: tuple[Status, ...]
-    version: str
-    library: str
-    report: ReadReport
+class Flight(RawFlight, frozen=True, eq=False, dict=True, weakref=True):
+    """Calls sorted by record number. ``records`` has the computed columns ``finished`` and ``duration_ns`` too."""
 
     def __len__(self) -> int:
         return int(self.records.num_rows)

@@ -28,15 +28,12 @@ class Places(msgspec.Struct, frozen=True, eq=False):
     """Nodes of the merged stacks of each thread, parents first. ``own`` does not include the values of child nodes."""
 
     label: Int32
-    """Index of the node's frame name in ``StackProfile.names``."""
     parent: Int32
     thread: Int32
     own: Int64
 
 
 class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Merged stacks, with a value per node and the unit of the values."""
-
     names: pa.Array
     places: Places
     threads: tuple[str, ...]

@@ -29,7 +29,6 @@ class Outline(msgspec.Struct, frozen=True):
     report: ReadReport
     steps: Sequence[StepInfo] = ()
     window: WindowInfo | None = None
-    """The window that is open; None if the whole trace is open."""
     clock: ClockInfo | None = None
     """Wall-clock time of the recording, if known."""
     all_steps: Sequence[str] = ()
@@ -87,8 +86,6 @@ def no_clock(made: Any) -> ClockInfo | None:
 
 
 class Reported(Protocol):
-    """A model that contains the report of its reader."""
-
     @property
     def report(self) -> ReadReport: ...
 

@@ -53,10 +53,7 @@ class Line(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):
-    """Lines, stacked bars or areas over x.
-
-    For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges.
-    """
+    """Lines, stacked bars or areas over x. For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges."""
 
     name: str
     title: str
@@ -90,8 +87,6 @@ class Scatter(Struct, frozen=True, tag_field="kind", tag="scatter"):
 
 
 class Grouping(Struct, frozen=True):
-    """A way to group the rows of a heat map."""
-
     key: str
     title: str
     groups: list[str]
@@ -120,9 +115,7 @@ class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
     merged: int
     values: list[int | float | None]
     means: list[int | float | None]
-    """Mean of each row over all steps."""
     worst: list[int]
     """One per column: index of the row that has the largest value; -1 = no values."""
     groupings: list[Grouping]
     choices: list[Metric]
-    """Measures that the user can choose."""

@@ -52,6 +52,5 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Section of the navigation that contains the view (``Traits.group``)."""
     whole: str = ""
     """Reason why the view ignores a selected phase (``Traits.phase_note``); empty = the view uses the phase."""

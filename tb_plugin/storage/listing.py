@@ -21,15 +21,11 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Unlisted(msgspec.Struct, frozen=True):
-    """A directory or file that could not be listed, and the reason."""
-
     path: str
     reason: str
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """All files of a log directory, sorted by path."""
-
     files: tuple[StoredFile, ...]
     unlisted: tuple[Unlisted, ...] = ()
 

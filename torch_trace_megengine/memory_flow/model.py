@@ -34,7 +34,6 @@ class RawMemoryFlow(msgspec.Struct, frozen=True, eq=False):
 
     address: Int64
     size: Int64
-    """Bytes, at least 1."""
     start_ns: Int64
     """Creation time, on the clock of the recording."""
     end_ns: Int64
@@ -61,7 +60,6 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     name: Int32
     layout: Int32
     region_address: Int64
-    """First address of each used range, ascending."""
     region_size: Int64
     region_offset: Int64
     """Start of each used range on the drawn address axis, on which large gaps are shortened."""

@@ -39,8 +39,6 @@ _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
 class Lanes(msgspec.Struct, frozen=True, eq=False):
-    """Lanes in order of first appearance, and the lane of each event."""
-
     of: Int32
     pid: Int32  # string id, like ``tid``
     tid: Int32

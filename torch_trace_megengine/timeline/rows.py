@@ -41,8 +41,6 @@ BASE_BITS = 40  # bits for operator and launch numbers, which restart in each pr
 
 
 class Kinds(msgspec.Struct, frozen=True, eq=False):
-    """Kind, operator and launch number of each slice."""
-
     kind: UInt8
     operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
     launch: Int64  # launch number shared by device work and its launch; -1 for none
@@ -147,8 +145,6 @@ def _link_copies(
 
 
 class Moments(msgspec.Struct, frozen=True, eq=False):
-    """Events without duration: indices in file order, and kinds."""
-
     at: Int64
     kind: UInt8
 

@@ -23,8 +23,6 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False):
-    """Slices from matched begin and end events, sorted by start."""
-
     lane: Int32
     begin: Int64  # event index of the start
     end: Int64

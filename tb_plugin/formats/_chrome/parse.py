@@ -22,8 +22,6 @@ _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_e
 
 
 class Pass(Protocol):
-    """Receives the events of a file during one pass."""
-
     log: IssueLog
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:

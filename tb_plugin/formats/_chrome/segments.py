@@ -34,8 +34,6 @@ Decode = Callable[[bytes], Sequence[Any]]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A problem at one offset of the text."""
-
     code: str
     outcome: Outcome
     at: int
@@ -43,8 +41,6 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct):
-    """Events and problems of a damaged piece of text."""
-
     events: list[Any] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
     repaired: int = 0

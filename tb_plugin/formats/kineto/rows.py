@@ -82,8 +82,6 @@ LEGACY_DEVICE_PID = "CUDA functions"  # pid of device time in the legacy autogra
 
 
 class Core(msgspec.Struct, frozen=True, eq=False):
-    """Columns with a value for every row."""
-
     start_ns: Int64
     dur_ns: Int64
     name: Int32
@@ -97,8 +95,6 @@ class Core(msgspec.Struct, frozen=True, eq=False):
 
 
 class RowColumns:
-    """Columns of duration events, in the order in which events were added."""
-
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self.sections = Sections(interner)

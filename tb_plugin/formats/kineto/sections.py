@@ -38,8 +38,6 @@ _SEPARATOR = b"\0"  # never part of valid JSON
 
 
 class Sections:
-    """Argument tables of a trace: operators, Python calls, device work, collectives."""
-
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64

@@ -30,8 +30,6 @@ ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
 class Values(msgspec.Struct):
-    """Values of one field of the scanned events."""
-
     form: Bytes
     value: Int64  # number, memo index, hash of a list, or offset of a text
     extra: Int64  # second number, length of a text, or offset of a list

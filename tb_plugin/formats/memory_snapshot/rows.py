@@ -24,8 +24,6 @@ STATES = {
 
 
 class Rows(Store):
-    """Converts items from the opcode machine to rows."""
-
     def __init__(self, log: IssueLog) -> None:
         super().__init__(log)
         self.segments = Columns(FinalSegments)

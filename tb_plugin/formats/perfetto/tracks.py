@@ -19,8 +19,6 @@ _NOWHERE = "(no process)"
 
 
 class Track(msgspec.Struct, frozen=True):
-    """Process and thread of a track. Both ids are JSON texts."""
-
     pid: str
     tid: str
 

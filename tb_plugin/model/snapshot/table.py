@@ -65,9 +65,7 @@ class Events(msgspec.Struct, frozen=True, eq=False):
     stack: Int32 = no_rows(np.int32)
     pool: Int16 = no_rows(np.int16)
     context: Int32 = no_rows(np.int32)
-    """String id of the compiled region in which the event happened."""
     metadata: Int32 = no_rows(np.int32)
-    """String id of metadata set by the user."""
     category: Int32 = no_rows(np.int32)
     """String id of the category. Only synthetic snapshots have categories."""
 
@@ -115,18 +113,15 @@ class Annotations(msgspec.Struct, frozen=True, eq=False):
     time_ns: Int64 = no_rows(np.int64)
 
 
-class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
+class _SnapshotColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     events: Events
-    segments: FinalSegments
-    blocks: FinalBlocks
     stacks: Stacks
     annotations: Annotations
     strings: StringTable
     streams: tuple[int, ...]
+    """Stream ids; 0 is the default stream."""
     pools: tuple[tuple[int, int], ...]
     """Ids of memory pools; (0, 0) is the shared pool."""
-    devices: int
-    """Number of device histories in the file, including empty histories."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
@@ -134,6 +129,13 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """c10 DeviceType of the devices, as in MemoryEvents; -1 if not reported."""
     overflowed: tuple[int, ...] = ()
     max_entries: int | None = None
+
+
+class RawSnapshot(_SnapshotColumns, frozen=True, eq=False, kw_only=True):
+    segments: FinalSegments
+    blocks: FinalBlocks
+    devices: int
+    """Number of device histories in the file, including empty histories."""
 
 
 class Blocks(msgspec.Struct, frozen=True, eq=False):
@@ -180,28 +182,16 @@ class Oddities(msgspec.Struct, frozen=True):
     """Number of segments whose allocation or release contradicts other events."""
 
 
-class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    events: Events
+class Snapshot(_SnapshotColumns, frozen=True, eq=False, kw_only=True, dict=True, weakref=True):
     first: Int64
     """Index of each device's first event, in the order of ``device_ids``, and the number of all events."""
     blocks: Blocks
     segments: Segments
-    stacks: Stacks
-    annotations: Annotations
-    strings: StringTable
-    streams: tuple[int, ...]
-    pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
     """Ids of the devices that have data. ``HOST`` is the last id."""
-    settings: Mapping[str, Any]
-    report: ReadReport
-    recorder: Recorder
-    device_type: int
     has_history: bool
     """Whether any device has allocator events. Snapshot and annotation events do not count."""
     origin_ns: int
     """Time 0 of the snapshot, in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
-    overflowed: tuple[int, ...]
-    max_entries: int | None

@@ -51,7 +51,6 @@ class OpenColumn(msgspec.Struct, frozen=True, eq=False):
     """An extra property of some rows. The property has the same name as in the profile."""
 
     key: str
-    """Name of the property in the profile; unique within a trace."""
     row: Int32
     """Rows that have the property; in ascending order if the column belongs to a TraceTable."""
     value: npt.NDArray[Any]
@@ -80,8 +79,6 @@ class ReportedColumn(msgspec.Struct, frozen=True, eq=False):
 
 
 class ReportedTable(msgspec.Struct, frozen=True, eq=False):
-    """A table that the profiler writes, with all columns unchanged."""
-
     name: str
     """Name of the table in URLs: letters, digits and ``_``; unique within a trace."""
     title: str
@@ -118,10 +115,8 @@ class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
     end_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
-    """String id of the operator or component that requested the block."""
     allocator: Int32 = no_rows(np.int32)
     device_type: Int32 = no_rows(np.int32)
-    """c10 DeviceType, as in MemoryEvents."""
     device_id: Int32 = no_rows(np.int32)
 
 

@@ -86,8 +86,6 @@ class Sequences(msgspec.Struct, frozen=True, eq=False):
 
 
 class NodeStacks(msgspec.Struct, frozen=True, eq=False):
-    """Python calls that enclose the launches of graph nodes."""
-
     node: Int64 = no_rows(np.int64)
     """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
@@ -98,7 +96,6 @@ class Captured(msgspec.Struct, frozen=True, eq=False):
     """Data from other recordings about CUDA graphs that are replayed in this trace."""
 
     source: str = ""
-    """Display name of the recording: its run, worker and span, or the name of its file."""
     scopes: Scopes = msgspec.field(default_factory=Scopes)
     sequences: Sequences = msgspec.field(default_factory=Sequences)
     stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)

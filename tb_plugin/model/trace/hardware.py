@@ -15,7 +15,6 @@ class DeviceFacts(msgspec.Struct, frozen=True):
     fallback_cores: tuple[str, ...] = ()
     """Kinds of slow cores, which run an operator if no faster core has a kernel for this operator."""
     conversions: tuple[str, ...] = ()
-    """Names of operations that only convert the layout or type of a tensor."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Columns with the share of kernel time spent reading memory, each with those for parallel computation."""
     frequency: str = ""
@@ -34,7 +33,6 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     ordinal: int | None = None
     """Device number in PyTorch (1 in cuda:1), as in allocator events."""
     vendor: str = ""
-    """Device family: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None
     memory_bytes: int | None = None
     sm_count: int | None = None

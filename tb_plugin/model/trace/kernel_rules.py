@@ -17,8 +17,6 @@ class RuleFile(msgspec.Struct, frozen=True):
 
 
 class ClassNames(msgspec.Struct, frozen=True, eq=False):
-    """Kernel and operator names that match a rule, and their kernel classes."""
-
     name: npt.NDArray[np.int32] = no_rows(np.int32)
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
     """Whether the name is an operator's, used only if no rule matches the kernel."""

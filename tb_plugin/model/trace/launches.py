@@ -21,8 +21,6 @@ _VARYING = r"\d+"
 
 
 class Launches(msgspec.Struct, frozen=True, eq=False):
-    """Launches of kernels by one thread, sorted by time."""
-
     row: Int64
     start: Int64
     end: Int64

@@ -23,7 +23,6 @@ class ThreadRole(msgspec.Struct, frozen=True):
 
     title: str
     threads: str = ""
-    """Pattern for thread names."""
     events: str = ""
     """Pattern for event names. A thread has the role if at least one of its events matches."""
     all_must_match: bool = False
@@ -34,12 +33,9 @@ class StageFrames(msgspec.Struct, frozen=True):
     """Frames of training stages. Patterns are RE2 expressions that match anywhere; "" matches nothing."""
 
     clear: str = ""
-    """Frame that clears gradients."""
     step: str = ""
-    """Frame that runs an optimizer step."""
     backward: str = ""
     forward: str = ""
-    """Frame that calls a module."""
     setup: str = ""
     """Frame of setup code. A module call inside setup code is not a forward pass."""
     data: str = ""
@@ -53,7 +49,6 @@ class HostNames(msgspec.Struct, frozen=True):
 
     compiling: str = ""
     collecting: str = ""
-    """Pattern for garbage collection in Python."""
     profiling: str = ""
     loading: str = ""
     """Pattern for loading a batch in the training thread."""
@@ -74,9 +69,7 @@ class OperatorNames(msgspec.Struct, frozen=True):
     """Pattern for matrix multiplications of input 1 by input 2, where input 0 is added to the product."""
     batched_product: str = ""
     single: str = ""
-    """Pattern for input types with 32-bit numbers."""
     half: str = ""
-    """Pattern for input types with 16-bit numbers."""
     softmax: str = ""
     """Pattern for forward and backward softmax operators, but not log-softmax."""
     updating: str = ""
@@ -110,7 +103,6 @@ class ParallelNames(msgspec.Struct, frozen=True):
     copying_out: str = ""
     """Ranges that copy gathered data to its destination."""
     sending: str = ""
-    """Ranges that send data from one rank to another."""
     receiving: str = ""
     exchanging: str = ""
     """Ranges that send and receive data at the same time."""
@@ -119,7 +111,6 @@ class ParallelNames(msgspec.Struct, frozen=True):
     offloading: str = ""
     """Ranges that copy data between host and device to offload memory."""
     routing: str = ""
-    """Kernels and operators that sort tokens by expert."""
     experts: str = ""
     """Operators and kernels that multiply the matrices of experts."""
     dispatching: str = ""
@@ -161,7 +152,6 @@ class KernelFacts(msgspec.Struct, frozen=True):
     """Kind of device core that runs the kernel."""
     shapes: tuple[str, ...] = ()
     step: tuple[str, ...] = ()
-    """Number of the step in which the kernel ran."""
     counted: tuple[str, ...] = ()
     """Values of ``core`` that have separate columns in the profiler's operator tables."""
     counted_word: str = ""

@@ -41,9 +41,7 @@ class Served(msgspec.Struct, frozen=True, eq=False):
     """Work of server iterations. Each column has one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
-    """``Mode`` of the iteration; 0 = unknown."""
     batch: Int64 = no_rows(np.int64)
-    """Number of requests."""
     decoding: Int64 = no_rows(np.int64)
     """Number of requests in the decode phase."""
     tokens: Int64 = no_rows(np.int64)

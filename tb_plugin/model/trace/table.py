@@ -1,6 +1,6 @@
 """The trace model: reader output (RawTrace) and assembled TraceTable.
 
-Both classes are in one file because they have the same sections: a new column is added to both classes.
+Both classes share the columns of ``_TraceColumns``.
 
 A RawTrace contains the events in file order, exactly as read. ``assemble`` (assemble.py) sorts the events, excludes
 impossible times, and computes nesting, launches and steps. The resulting TraceTable is immutable and is stored in
@@ -67,8 +67,6 @@ class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class PythonArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of Python function calls and modules; -1 = absent."""
-
     row: Int32 = no_rows(np.int32)
     python_id: Int64 = no_rows(np.int64)
     parent_id: Int64 = no_rows(np.int64)
@@ -85,7 +83,6 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """String id of the grid size, as text ``[x, y, z]``."""
     block: Int32 = no_rows(np.int32)
     registers: Int64 = no_rows(np.int64)
-    """Registers per thread."""
     shared_memory: Int64 = no_rows(np.int64)
     """Shared memory per block, in bytes."""
     blocks_per_sm: Float64 = no_rows(np.float64)
@@ -105,11 +102,8 @@ class ClippedRows(msgspec.Struct, frozen=True, eq=False):
 
 
 class CallNames(msgspec.Struct, frozen=True, eq=False):
-    """Names of runtime and driver calls whose role is known."""
-
     name: Int32 = no_rows(np.int32)
     role: UInt8 = no_rows(np.uint8)
-    """``CallRole`` of the name."""
 
 
 class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
@@ -198,7 +192,6 @@ class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of the arrow's name."""
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
     start_tid: Int32 = no_rows(np.int32)
@@ -214,11 +207,8 @@ class Arrows(msgspec.Struct, frozen=True, eq=False):
     """Recorded arrows between rows by (tail, head), without those that ``launch`` and ``forward`` contain."""
 
     tail: Int32 = no_rows(np.int32)
-    """Row where the arrow starts."""
     head: Int32 = no_rows(np.int32)
-    """Row where the arrow ends."""
     name: Int32 = no_rows(np.int32)
-    """String id of the arrow's name."""
 
 
 class AsyncRows(msgspec.Struct, frozen=True, eq=False):
@@ -226,27 +216,20 @@ class AsyncRows(msgspec.Struct, frozen=True, eq=False):
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
-    """Number of the operation. The rows of one operation are nested."""
 
 
-class RawTrace(msgspec.Struct, frozen=True, eq=False):
-    """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
-
-    ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
-    ``correlation`` and ``external_id`` are -1 if absent, and 0 if 0 was recorded. ``device`` is an index into
-    ``devices``; -1 on the CPU.
-    """
+class _TraceColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Columns and sections of a trace before and after assembly. ``name`` and ``category`` are string ids."""
 
     start_ns: Int64
     dur_ns: Int64
     name: Int32
     category: Int32
     kind: UInt8
-    pid: Int32
-    tid: Int32
     correlation: Int64
     external_id: Int64
     device: Int16
+    """Index into ``devices``; -1 on the CPU."""
     is_collective: Bool
     uses_matrix_unit: UInt8
     """``MatrixUse`` of each row; NO for rows that are not kernels."""
@@ -262,6 +245,31 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
     counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
     counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
+    calls: CallNames = msgspec.field(default_factory=CallNames)
+    classes: ClassNames = msgspec.field(default_factory=ClassNames)
+    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    """Memory totals of software components on the device."""
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Top-level JSON values of the file, except for the event list."""
+    base_time_ns: int | None = None
+    """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
+    recorder: Recorder = UNKNOWN_RECORDER
+    others: tuple[OpenColumn, ...] = ()
+    """Recorded properties without a column here, named and ordered as in the profile."""
+    reported_tables: tuple[ReportedTable, ...] = ()
+
+
+class RawTrace(_TraceColumns, frozen=True, eq=False, kw_only=True):
+    """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
+
+    ``pid`` and ``tid`` are string ids. The ``row`` of a section is an index in file order. ``correlation`` and
+    ``external_id`` are -1 if absent, and 0 if 0 was recorded.
+    """
+
+    pid: Int32
+    tid: Int32
     flows: Flows = msgspec.field(default_factory=Flows)
     arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -275,26 +283,12 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     nth: Int64 | None = None
     """Nesting order of rows with the same start and end: the outermost row has the lowest number; -1 = not recorded."""
     asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """Top-level JSON values of the file, except for the event list."""
-    base_time_ns: int | None = None
-    """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
     window: Window | None = None
     """The part of the file that was read. None if the whole file was read."""
     is_external_id_sure: bool = False
     """Whether external ids identify the requesting operator even on another thread."""
-    recorder: Recorder = UNKNOWN_RECORDER
-    calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
-    classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
     reported_steps: ReportedSteps | None = None
     """Steps that the profiler reports. None if steps must be derived from the rows."""
-    others: tuple[OpenColumn, ...] = ()
-    """Recorded properties for which this class has no column. Their names are those in the profile."""
-    reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    """Memory totals of software components on the device."""
 
 
 class Track(msgspec.Struct, frozen=True):
@@ -308,7 +302,6 @@ class Track(msgspec.Struct, frozen=True):
     is_async: bool = False
     """Whether the track contains asynchronous operations, of which ``tid`` is the name."""
     process_order: int = 0
-    """Sort key of the process, ascending."""
     thread_order: int = 0
     part: int = MISSING
     """Process of the track in a merged file. -1 if the process is unknown, or if the file is not merged."""
@@ -325,11 +318,9 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
     recorded: bool = False
     """False if the trace contains no steps. A single step then covers the whole trace."""
     dropped: tuple[str, ...] = ()
-    """Labels of the last steps that were dropped because their device work was not recorded completely."""
     source: str = ""
     """"profiler", "annotation" (of a server), "stated" (by the profile), "inferred", or "" without steps."""
     framework: str = ""
-    """Display name of the framework that wrote the annotations."""
     served: Served = Served()
     """Server work of each step; empty if not recorded."""
     unanswered: str = ""
@@ -359,11 +350,9 @@ class FullTrace(msgspec.Struct, frozen=True):
 
     end_ns: int
     steps: tuple[str, ...]
-    """Labels of all recorded steps."""
     peak_memory_bytes: int
     """Estimated peak memory for opening the whole trace."""
     budget_bytes: int
-    """Memory that readers may use."""
     first_work_ns: int = MISSING
     """Start of the first device work; -1 if there is no device work."""
 
@@ -398,7 +387,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """Data about the whole trace if only a window was opened; otherwise None."""
 
 
-class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
+class TraceTable(_TraceColumns, frozen=True, eq=False, kw_only=True, dict=True, weakref=True):
     """Events with a duration, sorted by start, then longest first, then file order. In integer columns, -1 = none.
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
@@ -409,19 +398,7 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     - ``depth``: vertical position of the row on its track.
     """
 
-    start_ns: Int64
-    dur_ns: Int64
-    name: Int32
-    category: Int32
-    kind: UInt8
     track: Int32
-    device: Int16
-    correlation: Int64
-    external_id: Int64
-    is_collective: Bool
-    uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows that are not kernels."""
-    matrix_eligible: Bool
     parent: Int32
     operator: Int32
     launch: Int32
@@ -432,38 +409,15 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     overlaps: Bool
     """Whether the row partially overlaps another row on its thread. Overlapping rows are drawn at different depths."""
     depth: Int16
-
-    strings: StringTable
     tracks: tuple[Track, ...]
-    devices: tuple[DeviceInfo, ...]
-    operators: OperatorArgs
-    python: PythonArgs
-    device_args: DeviceArgs
-    collectives: CollectiveArgs
     clipped: ClippedRows
-    calls: CallNames
-    classes: ClassNames
-    memory: MemoryEvents
-    reported_memory: ReportedMemory
-    counters: CounterEvents
-    counter_series: CounterSeries
     arrows: Arrows
     steps: Steps
-    metadata: Mapping[str, Any]
-    report: ReadReport
     coverage: Coverage
     origin_ns: int
     """Time in the file that becomes time 0."""
-    base_time_ns: int | None
     external_disagreements: int
     """Number of device rows whose external id identifies another operator than their launch."""
-    others: tuple[OpenColumn, ...]
-    """Recorded properties for which this class has no column, in the order of the profile."""
-    reported_tables: tuple[ReportedTable, ...]
-    blocks: AllocatorBlocks
-    totals: AllocatorTotals
-    components: AllocatorTotals
-    recorder: Recorder
     captured: Captured = msgspec.field(default_factory=Captured)
     """CUDA graph data of other recordings, added by the caller and never stored with the trace."""
 
