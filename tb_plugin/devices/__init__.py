@@ -182,8 +182,6 @@ def describe(
         memory_bytes=_integer(properties, "totalGlobalMem"),
         sm_count=_integer(properties, "numSms", "maxComputeUnits"),
         capability=f"{major}.{minor or 0}" if has_capability else None,
-        max_threads_per_sm=_integer(properties, "maxThreadsPerMultiprocessor"),
-        warp_size=_integer(properties, "warpSize"),
         has_matrix_unit=family.has_matrix_unit(properties) if family and properties else None,
         precisions=family.precisions(properties) if family and properties else (),
         collective_backend=family.collective_backend(properties) if family else "",
