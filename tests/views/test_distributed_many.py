@@ -364,8 +364,8 @@ def test_numbers_that_python_refuses_to_read_are_no_ranks(job: Part) -> None:
     assert "workers" in view_of(replace(job, frames=frames)).payloads
 
 
-def test_what_a_rank_costs_a_step_and_what_others_wait_a_step_are_of_the_same_steps() -> None:
-    """Rank 3 of the sample lacks the first of three steps: both are over three."""
+def test_what_others_wait_a_step_is_over_all_steps_and_costs_need_all_calls() -> None:
+    """Rank 3 of the sample lacks the first of three steps, and others lack calls."""
     files = sorted((SAMPLES / "synthetic_groups").glob("*.trace.json*"))
     parts = [
         replace(VIEW.part(sample(f"synthetic_groups/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files
@@ -374,4 +374,4 @@ def test_what_a_rank_costs_a_step_and_what_others_wait_a_step_are_of_the_same_st
     assert isinstance(answer, Table)
     (row,) = [row for row in answer.rows if row["worker"] == "rank3"]
     assert row["caused_step_ns"] == round(row["caused_wait_ns"] / 3)
-    assert row["lost_ns"] == pytest.approx(1_054_000 / 3, rel=0.001)
+    assert row["lost_ns"] is None

@@ -235,7 +235,7 @@ def test_partners_of_a_real_run_that_numbers_nothing() -> None:
     files = sorted((SHARED / "data/torch213/ddp_gloo2").glob("*.gz"))
     parts = parts_of({f.name.split(".")[0]: loaded(str(f.relative_to(REPO.parent))) for f in files})
     rows = [row for row in table_of(parts, "collectives") if row["match"] is not None]
-    assert len(rows) > 5 and {row["match_kind"] for row in rows} == {"order"}
+    assert len(rows) > 5 and {row["match_kind"] for row in rows} == {"order", "ends"}
     for row in rows:
         pair = partners(parts, row["worker"], start_ns=row["start_ns"], call=row["call"])
         assert len(pair) == 2 and {one["match"] for one in pair} == {row["match"]}

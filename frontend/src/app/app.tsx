@@ -1,6 +1,6 @@
 // The page frame: profile, state and the open view.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
-import { Component, lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
@@ -23,6 +23,7 @@ import {
 } from '../lib/profiles'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
+import type { PageProps } from '../parts/page'
 import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, readRoute, setDefaultView, setRoute, useRoute } from '../state/urlState'
@@ -41,8 +42,11 @@ import textCss from '../widgets/text.module.css'
 import css from './app.module.css'
 
 /** All pages but Overview, which is usually the first. */
-const loadPages = () => import('../pages')
-const OtherPage = lazy(loadPages)
+let pages: typeof import('../pages') | null = null
+async function loadPages() {
+  pages ??= await import('../pages')
+  return pages
+}
 /** The other pages are loaded so long after the profile is ready. */
 const PRELOAD_MS = 500
 
@@ -232,11 +236,7 @@ function Body(props: {
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
   const View = view === 'overview' ? Overview : OtherPage
-  const page = (
-    <Suspense fallback={<Waiting />}>
-      <View id={view} catalog={catalog} profile={profile} base={base} />
-    </Suspense>
-  )
+  const page = <View id={view} catalog={catalog} profile={profile} base={base} />
   if (profile.state === 'failed') {
     if (isAnsweredByOthers(view, catalog, profile)) return page
     return <FailedPanel profile={profile} onRetry={reload} action={elsewhere} />
@@ -266,10 +266,17 @@ function Body(props: {
   return page
 }
 
-/** While the code of a page is loading. */
-function Waiting() {
-  useActivity(true)
-  return <Placeholder height="calc(100vh - 90px)" />
+/** Any other page. Not `lazy`: React delays what follows a fallback by 300 ms. */
+function OtherPage(props: PageProps) {
+  const [loaded, setLoaded] = useState(pages)
+  const [problem, setProblem] = useState<unknown>(null)
+  useActivity(loaded === null)
+  useEffect(() => {
+    if (!loaded) loadPages().then(setLoaded, setProblem)
+  }, [loaded])
+  // The boundary reports it.
+  if (problem) throw problem
+  return loaded ? <loaded.default {...props} /> : <Placeholder height="calc(100vh - 90px)" />
 }
 
 function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {

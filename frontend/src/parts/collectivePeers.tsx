@@ -173,13 +173,11 @@ function PeersTable(props: {
 const SAID = ['last_worker', 'timing', 'match_kind']
 const HOW: Readonly<Record<string, string>> = {
   number: 'matched by call number',
-  'inferred number': 'matched by an inferred call number',
   order: 'matched by call order in the group',
   ends: 'matched by sender and receiver',
 }
 const SURE: Readonly<Record<string, string>> = {
   bound: 'A rank is missing: wait time is a lower bound.',
-  estimated: 'A worker has no record of this call: wait time is an estimate.',
 }
 
 function sentenceOf(row: Row): string {

@@ -27,7 +27,7 @@ from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
 from tb_plugin.views.distributed.comparable_profiles import integer_fact, why_not_compared
 from tb_plugin.views.distributed.matching.groups import Groups, ReportedGroup, groups_of_callers, rows_with_shapes
 from tb_plugin.views.distributed.matching.keys import compared_columns, groups_in, is_one_of, numbers_of, texts_of
-from tb_plugin.views.distributed.matching.match import fill_from_collective, match_calls, no_matches
+from tb_plugin.views.distributed.matching.match import ENDS, fill_from_collective, match_calls, no_matches
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
@@ -283,7 +283,7 @@ def _calls(
     added = {
         "step_place": steps,
         "match": label,
-        "match_kind": matches.by,
+        "match_kind": np.where((label >= 0) & two_ended, ENDS, matches.by),
         "matched_workers": times.workers,
         "last": times.last,
         "transfer_ns": times.transfer_ns,

@@ -1,7 +1,19 @@
 // Overview: answer, steps, findings, device time.
 import { SegmentedControl } from '@mantine/core'
 import { type CSSProperties, useMemo, useState } from 'react'
-import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../../api/payloads'
+import type {
+  Breakdown,
+  Figure,
+  Figures,
+  Link,
+  Notice,
+  Notices,
+  Series,
+  Severity,
+  Slice,
+  View,
+} from '../../api/payloads'
+import type { Scale } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
@@ -16,14 +28,15 @@ import { Card, PagePlaceholder, Placeholder } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
 import { Chart, SeriesTable } from '../../widgets/chart'
 import { FigureList, Headline, WindowedList } from '../../widgets/figures'
-import { Advice } from '../../widgets/notices'
+import { Advice, BADGES, Sentence } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
+import { SavingBar, SavingText, savingsScale } from '../../widgets/saving'
 import { useQueryWithoutDismissed } from './dismissedFindings'
 import { JobSentence, useRankVerdict } from './jobSentence'
-import { TopFindings } from './topFindings'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './overview.module.css'
+import topFindingsCss from './topFindings.module.css'
 
 const KNOWN = new Set([
   'headline',
@@ -270,5 +283,86 @@ function TimeCard({ payload }: { payload: Breakdown }) {
     <Card title={payload.title} subtitle={payload.subtitle}>
       <BreakdownBar payload={payload} onLink={followLink} />
     </Card>
+  )
+}
+
+/** Fits the first screen. */
+const SHOWN = 4
+
+/** `left`: number of dismissed findings. */
+function TopFindings(props: { payload: Notices; left: Figures | null; none: string }) {
+  const { payload, left, none } = props
+  const { notices, title } = payload
+  const shown = notices.slice(0, SHOWN)
+  const scale = savingsScale(shown)
+  return (
+    <Card
+      className={layoutCss.span12}
+      title={title}
+      subtitle={notices.some((notice) => notice.saving) ? 'by maximum saving per step' : undefined}
+      actions={
+        notices.length > 0 && (
+          <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
+            {notices.length === 1 ? 'Show the finding' : `All ${notices.length} findings`}
+          </button>
+        )
+      }
+    >
+      {notices.length === 0 && <p className={textCss.none}>{none}</p>}
+      {shown.length > 0 && (
+        <ol className={topFindingsCss.rows}>
+          {shown.map((notice) => (
+            <li key={notice.rule}>
+              <button
+                type="button"
+                className={topFindingsCss.row}
+                onClick={() => openView('findings', { rule: notice.rule })}
+              >
+                <b>{notice.title || notice.rule}</b>
+                <span className={topFindingsCss.words}>
+                  <Sentence notice={notice} text={notice.todo || notice.text} />
+                </span>
+                <FindingSaving notice={notice} scale={scale} />
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+      {left && <DismissedCount figures={left.figures} />}
+    </Card>
+  )
+}
+
+function DismissedCount({ figures }: { figures: readonly Figure[] }) {
+  const counts = figures.flatMap(({ metric, value }) =>
+    typeof value === 'number' && value > 0 ? `${value} ${lowerFirst(metric.title)}` : [],
+  )
+  return (
+    <p className={topFindingsCss.left}>
+      {counts.join(', ')}.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
+        Show in Findings
+      </button>
+    </p>
+  )
+}
+
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
+
+function FindingSaving({ notice, scale }: { notice: Notice; scale: Scale }) {
+  if (!notice.saving)
+    return (
+      <>
+        <span>
+          <span className={BADGES[notice.severity]}>{notice.severity}</span>
+        </span>
+        <span className={topFindingsCss.unknown}>impact unknown</span>
+      </>
+    )
+  return (
+    <>
+      <SavingBar saving={notice.saving} />
+      <SavingText saving={notice.saving} scale={scale} short />
+    </>
   )
 }

@@ -1,5 +1,5 @@
 // The frame of the timelines of one and of several ranks: toolbar, picture or text, panel.
-import { Button } from '@mantine/core'
+import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, type RefObject, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Profile } from '../../api/payloads'
@@ -11,16 +11,19 @@ import { rangeOf, useWindow } from '../../parts/useWindow'
 import { readBookmarks } from '../../state/bookmarks'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
+import { DownIcon, UpIcon } from '../../widgets/icons'
 import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
-import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
+import { count } from './footer'
 import type { TimelineOverlays } from './overlays'
 import { panelsOf } from './rangePanel'
-import { ZoomButtons } from './zoomButtons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
+import hitStepsCss from './hitSteps.module.css'
 import css from './timeline.module.css'
+import zoomButtonsCss from './zoomButtons.module.css'
 
 /** Pixels of a rank name in the search field. */
 const NAME_WIDTH = 70
@@ -153,5 +156,49 @@ export function TimelineFrame(props: {
         </section>
       </Split>
     </div>
+  )
+}
+
+/** Pixels that it takes in the search field. */
+const HIT_STEPS_WIDTH = 190
+
+function HitSteps(props: {
+  found: NonNullable<TimelineOverlays['searchHits']>
+  go: TimelineOverlays['go']
+  /** The rank whose hits are stepped through. */
+  of?: string
+}) {
+  const { found, go, of } = props
+  const { total, position } = found
+  const text = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
+  return (
+    <span data-testid="hits" className={hitStepsCss.hits} role="status">
+      <span className={textCss.num}>{found.problem ? '' : of ? `${of}: ${text}` : text}</span>
+      <ActionIcon variant="subtle" size="sm" aria-label="Previous hit" disabled={!total} onClick={() => go(-1)}>
+        <UpIcon />
+      </ActionIcon>
+      <ActionIcon variant="subtle" size="sm" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
+        <DownIcon />
+      </ActionIcon>
+    </span>
+  )
+}
+
+/** `all`: label of the full range. `isTight`: little room; a narrow page shows only this button. */
+function ZoomButtons(props: { all: string; isTight?: boolean; zoom: (factor: number) => void; reset: () => void }) {
+  const { all, isTight, zoom, reset } = props
+  const closer = isTight ? zoomButtonsCss.closer : undefined
+  return (
+    <Button.Group>
+      <Button size="sm" variant="default" className={closer} aria-label="Zoom in" onClick={() => zoom(0.5)}>
+        +
+      </Button>
+      <Button size="sm" variant="default" className={closer} aria-label="Zoom out" onClick={() => zoom(2)}>
+        −
+      </Button>
+      <Button size="sm" variant="default" className={isTight ? zoomButtonsCss.whole : undefined} onClick={reset}>
+        {all}
+      </Button>
+    </Button.Group>
   )
 }

@@ -27,7 +27,7 @@ UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 HOW = (UNKNOWN, OFFSET, DRIFT)
 # minimum number of anchors per worker; fewer give no error estimate
 FEWEST = 3
-MIN_ANCHORS_FOR_DRIFT = 6
+MIN_ANCHORS_FOR_DRIFT = 12
 # upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
 # a drift counts as non-zero above this many standard errors

@@ -11,9 +11,9 @@ from tb_plugin.lib.groupby import codes, occurrence
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# by the recorded sequence number; by the index among equal calls of the group and step
-BY = ("number", "order")
-_NUMBER, _ORDER = range(len(BY))
+# recorded sequence number; index among equal calls of the group and step; the same for transfers between two ranks
+BY = ("number", "order", "ends")
+_NUMBER, _ORDER, ENDS = range(len(BY))
 
 
 class Calls(msgspec.Struct, frozen=True, eq=False):

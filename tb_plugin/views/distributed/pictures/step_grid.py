@@ -111,9 +111,10 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
             "wait_ns": Grid(wait, known),
             "transfer_ns": Grid(transfer, known),
             "caused_wait_ns": Grid(data.caused[:, :-1], known),
-            LOST: _lost_grid(data),
             "lateness_ns": _lateness_grid(data),
         }
+        if straggler_report(data).has_costs:
+            grids[LOST] = _lost_grid(data)
     return {
         key: Grid(grid.values[:, columns], grid.has_value[:, columns])
         for key, grid in grids.items()

@@ -53,7 +53,8 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 def _costs_per_step(data: JobData) -> Float64:
     """Returns the mean cost of each worker per step, ns. Without a straggler, costs are noise and 0 is returned."""
     report = straggler_report(data)
-    return np.zeros(len(data.names)) if data.is_single or not report.costly else report.lost_ns
+    no_cost = data.is_single or not report.costly or not report.has_costs
+    return np.zeros(len(data.names)) if no_cost else report.lost_ns
 
 
 def keep_worst(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
