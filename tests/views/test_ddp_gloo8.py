@@ -32,7 +32,7 @@ def test_the_planted_rank_is_named(ranks: list[Part]) -> None:
     assert (values["worker"], values["late_kernel"]) == (SLOW, "aten::mm")
     # Its matrices are what the others wait for, though they stand before the first of two calls that are under way at once.
     assert values["late_cause_ns"] == pytest.approx(values["lost_ns"], rel=0.1)
-    assert values["late_cause_share"] > 0.9 and "late_unexplained_ns" not in values
+    assert values["late_cause_share"] > 0.9
 
 
 def test_the_others_wait_for_it(ranks: list[Part]) -> None:

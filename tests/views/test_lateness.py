@@ -212,7 +212,6 @@ def test_lateness_and_transfer_do_not_depend_on_what_clocks_show() -> None:
     for mine, its in zip(one, other, strict=True):
         for a, b in zip(mine, its, strict=True):
             assert a == b or abs(a - b) <= 2
-    assert "clocks_apart" not in rules_of(parts)
     assert "clocks_apart" in rules_of([parts[0], shifted(parts[1], 86_400 * 10**9)])
 
 
@@ -284,10 +283,9 @@ def test_recordings_of_one_host(folder: str) -> None:
     assert abs(apart - plain) <= rows[0]["clock_residual_ns"]
 
 
-def test_clocks_that_are_known_less_well_than_they_differ_are_told() -> None:
+def test_imprecise_clocks_are_told() -> None:
     """Recorded with gloo on one machine: one clock, and ends that scatter by more than the 50 us that anybody sees."""
     parts = sample_parts("ddp_gloo")
     assert min(row["clock_residual_ns"] for row in table_of(parts, "clocks")) > 50_000
-    assert "clocks_rough" in rules_of(parts)
-    assert "clocks_rough" not in rules_of([parts[0], shifted(parts[1], 10**9)]), "they are further apart than that"
-    assert "clocks_rough" not in rules_of(sample_parts("synthetic_ddp"))
+    assert "clocks_apart" in rules_of(parts)
+    assert "clocks_apart" not in rules_of(sample_parts("synthetic_ddp"))

@@ -8,30 +8,33 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.skipped_workers import LeftOut, failed_ranks, left_out
-from tb_plugin.lib.groupby import distinct_rows, group_sorted
+from tb_plugin.lib.groupby import group_sorted, sum_by
 from tb_plugin.payloads import Notice
-from tb_plugin.views.distributed.clock_notices import clock_notices
+from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
+from tb_plugin.views.distributed.clocks.offsets import FEWEST
 from tb_plugin.views.distributed.comparable_profiles import not_compared
 from tb_plugin.views.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.views.distributed.job_data import JobData, Row
-from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.views.distributed.stragglers.report import straggler_report
-from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
+# smaller clock offsets and errors are invisible when timelines are compared side by side
+_MIN_OFFSET_NS, _MIN_ERROR_NS = 1_000_000, 50_000
 _SAME_STEPS = "Record the same steps on every rank."
 _RECORD_ALL = "Record all ranks to see whether the transfer or a late rank takes the time."
 
 
-def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Params) -> list[Notice]:
-    """Returns all findings about the workers, including the notices in ``memory``.
+def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
+    """Returns all findings about the workers.
 
     ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason why a
     summary was rejected.
@@ -43,7 +46,7 @@ def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Param
     notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows, params)]
     if data.is_single:
         return notices
-    notices += [*_call_notices(data, rows), *clock_notices(data)]
+    notices += [*_call_notices(data, rows), *_clock_notices(data)]
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = straggler_report(data)
@@ -58,7 +61,6 @@ def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Param
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
         *_transferring([means[str(row["worker"])] for row in moved], transit),
-        *memory,
         *notices,
     ]
 
@@ -120,26 +122,52 @@ def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
         yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])
 
 
+def _clock_notices(data: JobData) -> Iterator[Notice]:
+    """Yields notices about different clocks, clocks that are not comparable, and recordings that start late."""
+    clocks = data.clocks
+    if not data.calls.matched.any():
+        return
+    offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
+    difference, error = int(np.ptp(offset)) if len(offset) else 0, int(clocks.residual_ns.max(initial=0))
+    if difference > _MIN_OFFSET_NS or error > _MIN_ERROR_NS:
+        text = (
+            "The clocks of the workers differ by up to {clock_range_ns}. Corrected times are accurate to "
+            "{clock_residual_ns}, so the order of closer arrivals is unknown. Waiting times do not depend on clocks."
+        )
+        todo = "To compare the traces in other tools, synchronize the host clocks (PTP, NTP)."
+        figures = [METRICS.figure("clock_range_ns", difference), METRICS.figure("clock_residual_ns", error)]
+        yield Notice("clocks_apart", "info", text, todo, figures)
+    unknown = int((clocks.connected != 0).sum())
+    if unknown and len(data.first_rows) >= FEWEST:
+        text = (
+            "The clocks of {clocks_unknown} of {workers} workers cannot be compared with other clocks: these workers "
+            "share fewer than three synchronizing collectives with other workers."
+        )
+        figures = [METRICS.figure("clocks_unknown", unknown), METRICS.figure("workers", len(data.names))]
+        yield Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
+    if later := int((data.one_each(data.calls.late.arrival) == BEGAN_LATER).sum()):
+        text = (
+            "The traces start up to {trace_begins_ns} apart. If a trace starts later than other traces, lateness at its "
+            "first collective is ignored ({arrivals_later} times): the profiler may have started late."
+        )
+        begin = int(clocks.begin_ns[clocks.comparable].max())
+        figures = [METRICS.figure("trace_begins_ns", begin), METRICS.figure("arrivals_later", later)]
+        yield Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
+
+
 def _more_suffix(count: int) -> str:
     return f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else ""
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Returns the workers with missing calls as text, most missing calls first. The text is empty if unknown."""
-    job_calls, one_each = data.calls, data.first_rows
-    bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    # Codes, because lists of a thousand ranks per call take gigabytes as text.
-    ranks, listed = texts_of(job_calls.data, "group_ranks")
-    # If the members of a group are unknown, ranks without calls may not belong to it.
-    stated = np.array([text != "" for text in listed], np.bool_)[ranks]
-    rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
-    group = group_sorted(numbers_of(job_calls.data, "group_code")).of
-    called, _ = distinct_rows(group[rows], job_calls.match[rows])
-    calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
-    members = group_sorted(group, job_calls.worker)
-    member, have = members.first, np.bincount(members.of[rows], minlength=len(members))
-    lacks = np.zeros(len(data.names), np.int64)
-    np.add.at(lacks, job_calls.worker[member], np.maximum(calls[group[member]] - have, 0))
+    """Returns the workers that have fewer collectives of a group than other workers, most missing calls first."""
+    calls = data.calls
+    rows = np.flatnonzero(~is_one_of(*texts_of(calls.data, "collective"), POINT_TO_POINT))
+    pairs = group_sorted(numbers_of(calls.data, "group_code")[rows], calls.worker[rows])
+    group, worker = (column[rows][pairs.first] for column in (numbers_of(calls.data, "group_code"), calls.worker))
+    most = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, group, pairs.count())
+    lacks = sum_by(worker, most[group] - pairs.count(), len(data.names))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
     named = ", ".join(data.names[worker] for worker in order[:_MAX_NAMED])
     return named + _more_suffix(len(order))

@@ -20,7 +20,6 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
 from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.payloads import Notices
 from tb_plugin.views.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
@@ -31,7 +30,6 @@ from tb_plugin.views.distributed.matching.match import ENDS, fill_from_collectiv
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
-from tb_plugin.views.distributed.redundancy import redundancy_notices
 from tb_plugin.views.distributed.waiting import waits_and_transfers
 
 Int64 = npt.NDArray[np.int64]
@@ -50,8 +48,6 @@ LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived")
 GROUPS, DEVICES = "process_groups", "devices"
 # ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
-# payload with the notice about repeated memory
-REPEATED = "repeated"
 
 # collectives for which all ranks report the same size, so calls of equal size belong together
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
@@ -86,7 +82,6 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     reasons = why_not_compared(ordered)
     parts = tuple(part for part, why in zip(ordered, reasons, strict=True) if not why)
     left_out = [(part, why) for part, why in zip(ordered, reasons, strict=True) if why]
-    repeated = Notices(REPEATED, "", "training", redundancy_notices(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     worlds = [w for part in parts if (w := integer_fact(part, "distributed.world_size")) is not None]
     stated = reported_tables(parts, names)
@@ -125,7 +120,6 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},
         frames={name: Frame(name, name, (), data, (), "") for name, data in tables.items()},
-        payloads={REPEATED: repeated},
         steps=tuple(dict.fromkeys(label for part in every for label in part.steps)),
     )
 

@@ -76,7 +76,6 @@ OF_STRAGGLERS = (
         {
             "lost_ns": ("Cost", "Step time saved if this rank were as fast as the next slowest."),
             "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
-            "late_unexplained_ns": ("Unexplained", "Cost minus the excess of all activities."),
             "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),
             "compute_spread_ns": (
                 "Compute spread",

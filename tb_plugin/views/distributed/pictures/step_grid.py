@@ -47,11 +47,6 @@ class Grid(msgspec.Struct, frozen=True, eq=False):
     has_value: Bool
 
     @property
-    def with_gaps(self) -> Float64:
-        """Returns the values, with NaN for missing values."""
-        return np.where(self.has_value, self.values, np.nan)
-
-    @property
     def means(self) -> Float64:
         """Returns the mean over the valid steps of each worker, or NaN for a worker without valid steps."""
         count = self.has_value.sum(axis=1)

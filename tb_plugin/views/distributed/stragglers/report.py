@@ -20,7 +20,6 @@ from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.missing_ranks import missing_ranks
-from tb_plugin.views.distributed.rank.profile import HOST
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls, arrivals
 from tb_plugin.views.distributed.stragglers.causes import (
     COMMUNICATION,
@@ -76,8 +75,6 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     slow_groups: dict[int, int]
     """Maps each straggler with extra communication to the group in which that communication occurs."""
     kernels: dict[int, Uneven]
-    on_devices: bool
-    """Whether any worker computes on a device."""
     lacking: str
     """Missing data, because of which costs are not estimated; empty if costs are estimated."""
     is_upper_bound: bool
@@ -225,36 +222,28 @@ def straggler_report(data: JobData) -> Blame:
     can_replay = bool(data.calls.data["on_device"].to_numpy().all())
     if data.summary is None and len(calls.worker) and can_replay and not lacking:
         found = _with_simulated_costs(found, arrived, step_ns)
-    # Workers without a device have a row with HOST.
-    on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
     return Blame(
-        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices, lacking,
-        not can_replay,
-    )  # fmt: skip
+        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, lacking, not can_replay
+    )
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
     """Replaces results for selected steps by results for all steps, so that the selection does not change a cost.
 
-    A straggler that is not late in a selected step is dropped. A worker that is a straggler only in the selected
-    steps does not change.
+    A straggler that is not late in a selected step is dropped.
     """
     if not set(labels) <= set(every.labels):  # no selected step has a time
         return found
     at = [every.labels.index(label) for label in labels]
     slow = every.stragglers.slow[:, at]
-    known = np.array([bool(name) for name in every.stragglers.pattern], np.bool_)
-    pattern = (
-        (name if late.any() else "") if name else own
-        for name, own, late in zip(every.stragglers.pattern, found.pattern, slow, strict=True)
-    )
+    pattern = (name if late.any() else "" for name, late in zip(every.stragglers.pattern, slow, strict=True))
     return replace(
         found,
         lost_ns=every.stragglers.lost_ns[:, at],
-        slow=np.where(known[:, None], slow, found.slow),
+        slow=slow,
         pattern=tuple(pattern),
-        every=np.where(known, every.stragglers.every, found.every),
+        every=every.stragglers.every,
     )
 
 
@@ -398,14 +387,9 @@ def cause_columns(report: Blame, worker: int) -> dict[str, object]:
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:
-            cells["late_factor"] = value_or_none(kernels.factor)
+            cells["late_factor"] = None if np.isnan(kernels.factor) else kernels.factor
         if kernels.how == SLOW_DEVICE:
             cells["late_cause"] = "slow device"
         else:
             cells["late_kernel"] = kernels.kernels[0].name
     return cells
-
-
-def value_or_none(value: float) -> float | None:
-    """Converts NaN to None."""
-    return None if np.isnan(value) else float(value)
