@@ -144,7 +144,7 @@ def test_the_page_names_the_rank_that_lacks() -> None:
     notices = view.payloads["findings"]
     assert isinstance(notices, Notices)
     (notice,) = (each for each in notices.notices if each.rule == "bounds")
-    assert "without a trace: rank 1." in notice.text
+    assert "not loaded: rank 1." in notice.text
 
 
 @pytest.mark.parametrize(

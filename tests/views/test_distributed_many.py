@@ -19,8 +19,7 @@ from tb_plugin.payloads import Heat, Notice, Notices, Series, Table, View
 from tb_plugin.payloads.export import to_json
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.pictures import heat_map, topology
-from tb_plugin.views.distributed.pictures.heat_map import merge, merged_labels, quantiles
-from tb_plugin.views.distributed.pictures.step_grid import Grid
+from tb_plugin.views.distributed.pictures.heat_map import Grid, merge, merged_labels, quantiles
 from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLES, sample

@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.skipped_workers import LeftOut, failed_ranks, left_out
+from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.lib.groupby import group_sorted, sum_by
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
@@ -21,7 +21,7 @@ from tb_plugin.views.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
+from tb_plugin.views.distributed.missing_ranks import missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.views.distributed.stragglers.report import straggler_report
 
@@ -43,7 +43,7 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
     if refused := params.get("refused"):
         todo = "No data is missing, but the next request may take as long as this request."
         notices.append(Notice("summary_refused", "info", f"Summary not used: {refused}.", todo, []))
-    notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows, params)]
+    notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows)]
     if data.is_single:
         return notices
     notices += [*_call_notices(data, rows), *_clock_notices(data)]
@@ -65,22 +65,15 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
     ]
 
 
-def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[Notice]:
+def _loaded_ranks(data: JobData, rows: list[Row]) -> Iterator[Notice]:
     """Yields notices about ranks that are not loaded, and about calls that therefore lack a rank."""
     missing = data.size is not None and data.size > len(data.names)
     figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
-    failed = [worker for worker, _ in LeftOut.of(params).failed]
-    unread = failed_ranks(failed)
     of = "of" if data.world_size is not None else "of at least"
     present = f"{{workers}} {of} {{world_size}} ranks {'is' if data.is_single else 'are'} loaded"
-    if data.world_size is not None and missing:
-        lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
-        present += f"; unreadable: {', '.join(failed[:_MAX_NAMED])}{_more_suffix(len(failed))}" if failed else ""
-        present += f"; without a trace: {lacking}" if lacking else ""
-    present += "."
+    lacking = missing_ranks(data.ranks, data.world_size)
+    present += f"; not loaded: {lacking}." if lacking else "."
     todo = "Record all ranks to see who arrives last."
-    if unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0:
-        todo = "Load the traces of the remaining ranks to get exact values."
     if data.is_single:
         yield from _unsplit_notice(rows[0], bool(data.reported))
         known = "ollective durations include wait time and bandwidth is not shown."
@@ -89,15 +82,13 @@ def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[No
         yield Notice("one_worker", "medium" if missing else "info", text, advice, figures)
     if bounded := total_of(rows, "bounded"):
         counts = [METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
-        incomplete = _workers_with_missing_calls(data)
-        text = f"{present} " if missing else ""
-        text += (
+        text = (
             "{bounded} of {matched} matched calls are incomplete: a rank of their group is not loaded, or their group is "
             "unknown. Wait and bandwidth are lower bounds, transfer an upper bound."
         )
-        if incomplete:
-            text += f" Calls of {incomplete} are{' also' if missing else ''} missing."
-        if not missing:
+        text = f"{present} {text}" if missing else text
+        if incomplete := _workers_with_missing_calls(data):
+            text += f" Calls of {incomplete} are missing."
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
         yield Notice("bounds", "medium", text, todo, [*figures, *counts])
     elif missing and not data.is_single:

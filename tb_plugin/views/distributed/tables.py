@@ -22,8 +22,7 @@ from tb_plugin.views.distributed.matching.match import BY
 from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
-from tb_plugin.views.distributed.stragglers.report import straggler_report
-from tb_plugin.views.distributed.stragglers.table import straggler_table
+from tb_plugin.views.distributed.stragglers.report import straggler_report, straggler_table
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 Int64 = npt.NDArray[np.int64]

@@ -190,21 +190,13 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     worst = report.costly[0]
     lost = report.lost(worst)
     most = lost >= max(report.lost(worker) for worker in report.costly)
-    title, worst_step_figures = "Slowest rank" if most else "Repeatedly late", []
+    title = "Late once" if report.is_once(worst) else "Slowest rank" if most else "Repeatedly late"
     costs = [
         METRICS.figure("lost_ns", lost, "Cost per step"),
         METRICS.figure("lost_share", lost / report.mean_ns),
     ]
-    if report.is_once(worst) and report.has_costs:
-        step, lost_there, share = report.worst_step(worst)
-        title = "Late once"
-        worst_step_figures = [
-            METRICS.figure("worst_lost_ns", lost_there, f"Cost in step {step}"),
-            METRICS.figure("worst_lost_share", share),
-        ]
     return [
         METRICS.figure("worker", data.names[worst], title),
-        *worst_step_figures,
         *(costs if report.has_costs else []),
         METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
         METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),

@@ -158,8 +158,7 @@ def replication_notice(found: Repeated, at_peak: int) -> Notice:
         "redundant_states",
         "low",
         f"All {{workers}} ranks have {{repeated_bytes}} in blocks of equal size: {found.sentence}. With sharding, each "
-        "rank would need {sharding_bytes} less memory when these states are largest, and {peak_sharding_bytes} less "
-        "memory at the memory peak.",
+        "rank would need {sharding_bytes} less memory at their maximum, and {peak_sharding_bytes} less at the memory peak.",
         (
             "If the ranks are replicas of one model, shard the optimizer state. Shard the gradients and "
             "parameters too to save more. Sharding adds communication."

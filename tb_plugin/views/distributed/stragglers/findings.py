@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Figure, Notice, Saving, Severity
 from tb_plugin.views.distributed.job_data import JobData, Row
@@ -83,10 +82,7 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     ]
     if report.has_costs:
         figures[1:1] = _cost_figures(report, lost)
-    if once and report.has_costs:
-        text = _single_step_text(report, worker, figures)
-    else:
-        text = f"Other ranks wait for {{worker}}{_cost_clause(report)}" + _pattern_clause(report, worker, figures)
+    text = f"Other ranks wait for {{worker}}{_cost_clause(report)}" + _pattern_clause(report, worker, figures)
     if cells:
         text += _cause_sentence(report, worker, cells, figures)
     text += f" This rank arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
@@ -129,21 +125,6 @@ def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
     return "its collectives in group {group}"
 
 
-def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
-    step, lost, share = report.worst_step(worker)
-    figures += [
-        METRICS.figure("worst_step", step),
-        METRICS.figure("worst_lost_ns", lost),
-        METRICS.figure("worst_lost_share", share),
-        METRICS.figure("job_steps", report.count),
-    ]
-    return (
-        "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): "
-        "other ranks waited until {worker} arrived. Averaged over all {job_steps} steps, the cost is "
-        "{lost_ns} per step ({lost_share})."
-    )
-
-
 def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     pattern = report.stragglers.pattern[worker]
     count, late = report.count, int(report.stragglers.slow[worker].sum())
@@ -152,17 +133,19 @@ def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
     if every := int(report.stragglers.every[worker]):
         figures.append(METRICS.figure("late_every", every))
-        return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
+        return ", every {late_every} steps ({late_steps} of {job_steps})."
+    if report.is_once(worker):
+        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.stragglers.lost_ns[worker]))]))
+        return ", only in step {worst_step} (mean over {job_steps} steps)."
     return ", in {late_steps} of {job_steps} steps."
 
 
 def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     excess = report.excess[worker]
     figures += [
-        _figure(report, worker, "late_cause_ns", excess.ns[excess.main]),
+        METRICS.figure("late_cause_ns", report.per_step(excess.ns[excess.main])),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it arrived there, " if report.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than other ranks",
         "communication": "it communicates in other groups {late_cause_ns} longer than other ranks",
@@ -171,7 +154,7 @@ def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figure
         "host": "its host is busy or late for {late_cause_ns} longer than other hosts",
         "idle": "it is idle for {late_cause_ns} longer than other ranks, without a recorded cause",
     }
-    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
+    text = f" Before it arrives, {did[excess.main]} per step ({{late_cause_share}} of the extra time)"
     kernels = report.kernels.get(worker)
     if (slow := report.slow_groups.get(worker, -1)) >= 0:
         figures.append(METRICS.figure("held_up_in", report.groups[slow]))
@@ -183,29 +166,18 @@ def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figure
         return f"{text}: all its kernels take {{late_factor}} times as long, which suggests a slow device."
     first = kernels.kernels[0]
     figures.append(METRICS.figure("late_kernel", first.name))
-    figures.append(_figure(report, worker, "late_kernel_ns", first.excess_ns))
-    more, these = ("more", "that step") if report.is_once(worker) else ("more per step", "these steps")
+    figures.append(METRICS.figure("late_kernel_ns", report.per_step(first.excess_ns)))
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {{late_kernel}} takes {{late_kernel_ns}} {more}, with {{late_calls}} calls in "
-            f"{these} instead of {{usual_calls}}."
+            f"{text}: {{late_kernel}} takes {{late_kernel_ns}} more per step, with {{late_calls}} calls in "
+            "the late steps instead of {usual_calls}."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {{late_kernel}} takes {{late_kernel_ns}} {more}. This rank calls it as often as other "
+        f"{text}: {{late_kernel}} takes {{late_kernel_ns}} more per step. This rank calls it as often as other "
         "ranks, but each call takes {late_factor} times as long: compare the sizes of its input."
     )
-
-
-def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Returns the sum of ``key`` over the late steps, divided by the number of all steps.
-
-    For a worker that is late in one step, returns the value in this step.
-    """
-    if report.is_once(worker):
-        return METRICS.figure(key, total, window=STEP)
-    return METRICS.figure(key, report.per_step(total))
 
 
 def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
