@@ -46,7 +46,10 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
     notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows)]
     if data.is_single:
         return notices
-    notices += [*_call_notices(data, rows), *_clock_notices(data)]
+    if unmatched := total_of(rows, "unmatched"):
+        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
+        notices.append(Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)]))
+    notices += _clock_notices(data)
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = straggler_report(data)
@@ -93,24 +96,6 @@ def _loaded_ranks(data: JobData, rows: list[Row]) -> Iterator[Notice]:
         yield Notice("bounds", "medium", text, todo, [*figures, *counts])
     elif missing and not data.is_single:
         yield Notice("workers_missing", "low", present, todo, figures)
-
-
-def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
-    """Yields notices about inferred groups and calls without a match."""
-    if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
-        text = (
-            "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
-            "have such calls."
-        )
-        figures = [
-            METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
-            METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
-        ]
-        advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
-        yield Notice("groups_inferred", "info", text, advice, figures)
-    if unmatched := total_of(rows, "unmatched"):
-        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
-        yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])
 
 
 def _clock_notices(data: JobData) -> Iterator[Notice]:

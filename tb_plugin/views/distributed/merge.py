@@ -5,7 +5,6 @@ The merged tables are computed once per run and cached. ``job_data.py`` selects 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -54,7 +53,6 @@ ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 _MOST_RANKS = (1 << 31) - 1
 # above this size of calls, returning memory to the system is worth the time
 _LARGE_BYTES = 20_000_000
-_NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
@@ -194,23 +192,12 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Returns the devices of all workers.
-
-    If node or process are not recorded, worker names such as ``node_1234`` are used.
-    """
-    rows = []
-    matches = [_NODE.match(name) for name in names]
-    tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
-    devices = [row["device"] for table in tables for row in table]
-    # If all workers have the same number but different devices, the number is a step, not a process.
-    has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
-    if has_one_number and len(set(devices)) == len(devices):
-        matches = [None] * len(names)
-    for name, table, named in zip(names, tables, matches, strict=True):
-        for row in table:
-            node = row["node"] or (named.group(1) if named else "")
-            process = row["process"] or (f"process {named.group(2)}" if named else name)
-            rows.append({**row, "worker": name, "node": node, "process": process})
+    """Returns the devices of all workers. An unknown process is named like its worker."""
+    rows = [
+        {**row, "worker": name, "process": row["process"] or name}
+        for name, part in zip(names, parts, strict=True)
+        for row in part.frames[DEVICES].data.to_pylist()
+    ]
     schema = parts[0].frames["devices"].data.schema.append(pa.field("worker", pa.string()))
     return pa.Table.from_pylist(rows, schema=schema)
 

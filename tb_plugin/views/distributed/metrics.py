@@ -73,7 +73,6 @@ _COUNTS = {
     "event": ("Event", "Event number on its rank's timeline."),
     "elements": ("Elements", "Buffer elements used to compute the collective's size."),
     "bounded": ("Bounds", "Matched calls with missing ranks."),
-    "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
     "clock_anchors": ("Anchors", "Synchronising collectives whose ends are used in the clock fit."),
     "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median absolute deviations."),
     "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most other clocks."),
