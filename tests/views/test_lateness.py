@@ -16,17 +16,15 @@ from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.lib.groupby import median_by
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices, Table, View
 from tb_plugin.views.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, Lateness, lateness_of, sure_of
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_of
-from tb_plugin.views.distributed.view import Distributed
 from tests import synthetic_job as jobs
 from tests.conftest import SAMPLES, SHARED, loaded, needs_shared, sample
 from tests.depth import sampled
+from tests.jobs_of_parts import VIEW, notices_of, table_of
 
 Int64 = npt.NDArray[np.int64]
-VIEW = Distributed()
 
 
 def ints(*values: int) -> Int64:
@@ -163,18 +161,8 @@ def part_of(name: str, trace: TraceTable) -> Part:
     return replace(part, worker=name, facts={**part.facts, "distributed.base_time_ns": zero})
 
 
-def table_of(parts: list[Part], name: str, **params: Any) -> list[dict[str, Any]]:
-    answer = VIEW.answer([VIEW.join(parts)], Params(table=name, limit=None, **params))
-    assert isinstance(answer, Table)
-    return answer.rows
-
-
 def rules_of(parts: list[Part]) -> set[str]:
-    answer = VIEW.answer([VIEW.join(parts)], Params())
-    assert isinstance(answer, View)
-    notices = answer.payloads["findings"]
-    assert isinstance(notices, Notices)
-    return {notice.rule for notice in notices.notices}
+    return {notice.rule for notice in notices_of(parts)}
 
 
 def shifted(part: Part, by_ns: int) -> Part:

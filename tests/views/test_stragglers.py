@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Params, Part
 from tb_plugin.lib.intervals import union
-from tb_plugin.payloads import Table
 from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.rank.profile import blocked_ns
@@ -33,15 +31,14 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import (
     KernelTimes,
     slow_kernels,
 )
-from tb_plugin.views.distributed.view import Distributed
-from tests.conftest import REPO, SAMPLES, sample
+from tests.conftest import REPO
 from tests.depth import sampled
+from tests.jobs_of_parts import sample_parts, table_of
 from tests.jobs_of_ranks import Job, Plan, job
 from tests.planted_jobs import parts_of
 from tests.synthetic_job import Job as SyntheticJob
 from tests.synthetic_job import Straggler, plan
 
-VIEW = Distributed()
 TP, DP, ALL = [(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 1, 2, 3)]
 LATE = 300_000
 SEEDS = sampled(range(100), range(4))
@@ -352,12 +349,6 @@ def test_how_kernels_differ(mine: dict[str, tuple[int, int]], how: str, factor: 
 # ------------------------------------------------------------------------- invented jobs (more in test_planted_jobs)
 
 
-def table_of(joined: Part, name: str) -> list[dict[str, Any]]:
-    answer = VIEW.answer([joined], Params(table=name, limit=None))
-    assert isinstance(answer, Table)
-    return answer.rows
-
-
 def blamed(made: Any) -> Blame:
     return straggler_report(job_data(join(parts_of(made)), None))
 
@@ -434,13 +425,13 @@ def test_who_was_held_up_is_shown_with_who_did_it() -> None:
     joined = join(
         parts_of(plan(SyntheticJob(ranks=8, tp=2, steps=3, layers=2, seed=5, noise=0.0, stragglers=(given,))))
     )
-    rows = table_of(joined, "stragglers")
+    rows = table_of([joined], "stragglers")
     order = [row["worker"] for row in rows]
     assert order[0] == "rank2" and rows[0]["stands_out"] and not rows[1]["stands_out"]
     assert [w for w, before in zip(order, ["", *order], strict=False) if w != before] == list(dict.fromkeys(order))
-    held = {row["worker"]: row["held_up_by"] for row in table_of(joined, "workers")}
+    held = {row["worker"]: row["held_up_by"] for row in table_of([joined], "workers")}
     assert held["rank2"] is None and held["rank3"] == "rank2"
-    kinds = {row["group_description"]: row for row in table_of(joined, "operation_kinds")}
+    kinds = {row["group_description"]: row for row in table_of([joined], "operation_kinds")}
     waited = {kinds[name]["held_up_by"] or kinds[name]["awaited_worker"] for name in kinds if name != "default_pg"}
     assert len(kinds) > 2 and waited == {"rank2"}  # Of all ranks together the calls are short, and nobody is late.
 
@@ -476,20 +467,15 @@ def test_the_finding_says_which_collectives_a_share_is_of(
 # ------------------------------------------------------------------------------------------------------ samples
 
 
-def sample_parts(folder: str) -> list[Part]:
-    files = sorted((SAMPLES / folder).glob("*.trace.json*"))
-    return [replace(VIEW.part(sample(f"{folder}/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
-
-
 def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
     joined = join(sample_parts("synthetic_job"))
     told = straggler_report(job_data(joined, None))
     assert [told.names[w] for w in told.costly] == ["rank5"]
     # Everyone who passes on a delay does so with that of rank 5, through messages as well.
-    held = {row["worker"]: row["held_up_by"] for row in table_of(joined, "workers")}
+    held = {row["worker"]: row["held_up_by"] for row in table_of([joined], "workers")}
     assert held == {f"rank{n}": "rank5" if n < 5 else None for n in range(8)}
     for name in ("operation_kinds", "worst"):
-        rows = table_of(joined, name)
+        rows = table_of([joined], name)
         whom = "awaited_worker" if name == "operation_kinds" else "worker"
         assert {row["held_up_by"] for row in rows if row[whom] in ("rank0", "rank4")} == {"rank5"}
     for n in (0, 1, 2, 3, 4):
