@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tb_plugin.lib.groupby import MAD_TO_DEVIATION, Bool, Float64
+from tb_plugin.lib.arrays import Bool, Float64
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION
 
 # maximum probability that noise makes any rank of a comparison an outlier
 MAX_CHANCE = 0.001
