@@ -29,10 +29,7 @@ _PATH = "a trace file or a log directory, as a path or URL"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns the exit code (see docs/command-line.md).
-
-    If ``argv`` is None, may change the global state of the process.
-    """
+    """Runs the command and returns the exit code. Without ``argv``, may change process-wide state."""
     arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
     if argv is None:

@@ -45,10 +45,7 @@ class Printer(ABC):
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table. Columns whose index is in ``keep`` are never dropped.
-
-        ``more`` tells the user where to find the dropped columns.
-        """
+        """Prints a table. Columns in ``keep`` are never dropped; ``more`` tells where to find the others."""
 
     def view(self, view: View, remark: str = "") -> None:
         """Prints ``remark``, then each payload of a view that can be printed as text."""

@@ -115,10 +115,7 @@ class Session(msgspec.Struct):
     failures: Failures = msgspec.field(default_factory=Failures)
 
     def load_all(self) -> Iterator[Entry]:
-        """Loads the profiles in parallel and yields them in order. Adds errors to ``failures``.
-
-        Replaces each merged file in ``entries`` by its ranks.
-        """
+        """Loads profiles in parallel, yields them in order, and splits merged files. Adds to ``failures``."""
         yield from self._load(self.entries)
 
     def _load(self, entries: list[Entry]) -> Iterator[Entry]:
@@ -188,10 +185,7 @@ def workers_for(profiles: int) -> Workers:
 
 
 def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
-    """Loads profiles before one of them is selected, because the ranks of a merged file are unknown until then.
-
-    Errors are reported later, when a profile is requested.
-    """
+    """Loads profiles, because the ranks of a merged file are unknown before. Errors are reported later."""
     for entry in entries:
         workspace.profile(place_of(entry))
     for entry in entries:
@@ -205,10 +199,7 @@ def place_of(entry: Entry, capture: str = "") -> Place:
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns lines about the captures of a loaded profile.
-
-    Empty if the profile has no captures or replays no graph.
-    """
+    """Returns lines about the captures of a loaded profile that replays graphs."""
     if info is None:
         return []
     lines = []

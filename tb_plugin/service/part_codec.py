@@ -65,10 +65,7 @@ def load(
     read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
     kind: type[StoredPart] = StoredPart,
 ) -> Part:
-    """Deserialises the output of ``dump``. Raises ValueError if the content is damaged.
-
-    ``read`` converts the name and the Arrow stream of a table to a table. ``kind`` is the expected type.
-    """
+    """Deserialises ``dump``; ``read`` converts the named Arrow stream of a table. Raises ValueError if damaged."""
     return _part(msgspec.msgpack.decode(without_checksum(content), type=kind), read)
 
 

@@ -90,10 +90,7 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
 
 def run_name(root: Root, folder: str, several: bool) -> str:
-    """Returns the run name of a folder in a log directory.
-
-    If ``several`` is set, the run name starts with the name of the log directory.
-    """
+    """Returns the run name of a folder; ``several``: it starts with the name of the log directory."""
     relative = "" if folder.strip("/") == "." else folder.strip("/")
     if prefix := root.name or (root.folder.name if several else ""):
         return f"{prefix}/{relative}" if relative else prefix

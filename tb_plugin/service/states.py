@@ -41,11 +41,7 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """Returns the number of changes up to now.
-
-        Read this number before the data. A value cached under this number then becomes invalid with the next
-        change.
-        """
+        """Returns the number of changes. Read it before the data that is cached under it."""
         return self._count
 
     def note(self) -> None:
@@ -66,10 +62,7 @@ class Load:
         self.copy = progress
 
     def reading(self, job: Job[Summary], path: str, is_part: bool) -> None:
-        """Stores the worker job that parses the file and writes the column file ``path``.
-
-        ``is_part`` is set if the job reads only a window of the trace.
-        """
+        """Stores the worker job that writes the column file ``path``, of a window only if ``is_part``."""
         self.path, self._is_part, self.job = path, is_part, job
 
     @property
@@ -89,10 +82,7 @@ class Load:
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The immutable state of a profile.
-
-    A transition replaces the whole object, so that other threads never see inconsistent values.
-    """
+    """The immutable state of a profile. Transitions replace it, so that threads see consistent values."""
 
     state: State = "found"
     load: Load | None = None
@@ -172,10 +162,7 @@ class Entry:
         return (now.load and now.load.progress) or Progress(WAITING, since=self.polled)
 
     def at(self, window: str) -> Entry:
-        """Returns the entry of a window, or the profile itself if ``window`` is empty.
-
-        If there are more than MAX_WINDOWS windows, the oldest ones are dropped.
-        """
+        """Returns the entry of a window (MAX_WINDOWS are kept); "" = the profile itself."""
         if not window:
             return self
         if window not in self._windows:
@@ -217,17 +204,11 @@ class Entry:
         return self._end(load, Standing("failed", None, problem, None, self.now.path))
 
     def release(self, load: Load | None) -> bool:
-        """Changes ``loading`` back to ``found``.
-
-        Returns False, without a change, if the load is not the current one.
-        """
+        """Changes ``loading`` to ``found``. Returns False if the load is not the current one."""
         return load is not None and self._end(load, Standing(path=self.now.path))
 
     def lose(self) -> str:
-        """Changes ``ready`` to ``found``, because the column file is missing or damaged.
-
-        Returns the path of the column file. In other states, returns "".
-        """
+        """Changes ``ready`` to ``found`` because of a damaged column file. Returns its path, else ""."""
         return self.now.path if self._from("ready") else ""
 
     def forgive(self) -> None:

@@ -47,10 +47,7 @@ class Guards(msgspec.Struct, frozen=True, eq=False):
     region: Int32
     """Index of the compiled call that followed the guard check (-1 = none)."""
     compilation: Int32
-    """Index of the compilation that followed the guard check (-1 = none).
-
-    A compilation follows if no compiled code matched.
-    """
+    """Index of the compilation that followed, because no compiled code matched (-1 = none)."""
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
@@ -115,10 +112,7 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @cached_by_argument
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns, for each compiled call, whether it is cold.
-
-    A call is cold if it compiles code or is the first call of newly compiled code.
-    """
+    """Returns whether each compiled call compiles code or is the first call of newly compiled code."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
@@ -163,10 +157,7 @@ def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
 
 @cached_by_argument
 def wrapper_times(trace: TraceTable) -> Int64:
-    """Returns the wrapper overhead of each compiled call.
-
-    This is the time of the call, excluding graphs, operators, nested compiled calls, guard checks and compilation.
-    """
+    """Returns the time of each compiled call without graphs, operators, nested calls, guards and compilation."""
     regions = regions_of(trace)
     row = regions.row
     own = np.zeros(len(row), np.int64)
@@ -190,9 +181,6 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Returns the time ranges in compiled calls in which a thread runs work that is not wrapper overhead, such as
-    operators or guard checks.
-    """
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))
@@ -200,9 +188,6 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 
 @cached_by_argument
 def _busy(trace: TraceTable) -> Int64:
-    """Returns the rows of operators and graphs, excluding compiled calls and the layers between a compiled call and
-    its graphs.
-    """
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)

@@ -30,10 +30,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Regions(msgspec.Struct, frozen=True, eq=False):
-    """Calls of compiled code, sorted by time.
-
-    ``parent`` is the index of the enclosing compiled call. Names are string ids; -1 = none.
-    """
+    """Calls of compiled code by time. ``parent`` is the enclosing call, names are string ids; -1 = none."""
 
     row: Int64
     parent: Int32
@@ -83,10 +80,6 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Returns a mask of the host ranges whose name satisfies ``fits``.
-
-    Such ranges have different event kinds in different profiler versions.
-    """
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 
@@ -99,11 +92,7 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns, for each module call, the index of the compiled wrapper that directly encloses it (-1 = none).
-
-    ``row`` is sorted by time, and ``parent`` contains indices into ``row``. If compiled code starts between a
-    wrapper and a module call, the wrapper does not wrap this module call.
-    """
+    """Returns, for each module call, the index in ``row`` of the compiled wrapper around it (-1 = none)."""
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)
     if (found == MISSING).all():

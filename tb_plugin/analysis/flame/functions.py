@@ -105,7 +105,6 @@ def sandwich(nodes: FlameNodes, function: str, terms: Terms) -> tuple[Tree, Tree
 
 
 def _callers(nodes: FlameNodes, forest: Forest, mine: Int64, terms: Terms) -> Tree:
-    """Returns the tree of the callers of a function, which is the root. The children of each node are its callers."""
     numbers = (nodes.calls, forest.sums(nodes.host_ns), forest.sums(nodes.device_ns))
     at, parents, origin = mine, np.full(len(mine), MISSING, np.int64), mine
     levels: list[tuple[Int64, ...]] = []
@@ -131,7 +130,6 @@ def _callers(nodes: FlameNodes, forest: Forest, mine: Int64, terms: Terms) -> Tr
 
 
 def _callees(nodes: FlameNodes, forest: Forest, mine: Int64) -> FlameNodes:
-    """Merges the subtrees under all calls of a function."""
     inside = np.zeros(len(nodes.label) + 1, np.bool_)
     inside[mine] = True
     for rows in forest.levels[1:]:

@@ -23,10 +23,9 @@ _LOW = (1 << BITS) - 1
 
 
 class Graphs(msgspec.Struct, frozen=True, eq=False):
-    """Captured graphs, derived from their replays; -1 = missing.
+    """Captured graphs.
 
-    The nodes of graph g are rows ``begin[g]`` to ``begin[g + 1] - 1`` of the other columns. Graph nodes that are
-    not device work are omitted.
+    Nodes of graph g (device work only) are rows ``begin[g]`` to ``begin[g + 1] - 1``; -1 = missing.
     """
 
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
@@ -59,15 +58,9 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Index of the replayed graph.
-
-    Replays with equal graph ids have the same graph. If ids are not recorded, replays with equal work have the same
-    graph.
-    """
+    """Index of the replayed graph: equal recorded ids or, without ids, equal work."""
     node: Int32 = no_rows(np.int32)
-    """For each row, the index in ``graphs`` of its node. -1 if the work of the replay differs from that of most
-    replays of the graph.
-    """
+    """Node of each row in ``graphs``. -1 if the work of the replay is not that of most replays."""
     graphs: Graphs = msgspec.field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows that belong to graphs but have neither a recorded launch nor a recorded replay id."""
@@ -155,9 +148,6 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Returns the device rows of graphs sorted by time, the replay of each row, and the number of rows that belong
-    to no replay.
-    """
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -216,11 +206,6 @@ def _processes(trace: TraceTable) -> Int64:
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Returns, for each replay, whether its work is the most frequent sequence of work among the replays of its
-    graph.
-
-    If several sequences are equally frequent, the first of them is used.
-    """
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

@@ -26,10 +26,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Gaps(msgspec.Struct, frozen=True, eq=False):
-    """Idle gaps of a device, sorted by time.
-
-    ``next`` is the row of the work that directly follows each gap (-1 = none).
-    """
+    """Idle gaps of a device by time. ``next`` is the row of the work after each gap (-1 = none)."""
 
     start_ns: Int64
     end_ns: Int64
@@ -137,10 +134,6 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """Returns the segments of idle time before the end of the launch call, by activity of host threads.
-
-    The launching thread has priority over other threads.
-    """
     in_time = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:

@@ -125,7 +125,6 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """Returns the starts of forward passes, at their first module call or differentiable operator, and of other stages."""
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))
     rows = rows[~backward[rows]]

@@ -216,10 +216,7 @@ def change_of(blocks: Blocks, first: int, second: int) -> Change:
 
 
 def varying_share(size: Int64, step: Int64, count: int) -> float:
-    """Returns the share of bytes in blocks whose size does not occur in each of ``count`` steps.
-
-    ``step`` is the step in which each block was allocated.
-    """
+    """Returns the share of bytes in blocks whose size does not occur in each of ``count`` steps."""
     total = int(size.sum())
     if count < 2 or not total:
         return 0.0

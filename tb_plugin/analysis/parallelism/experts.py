@@ -32,9 +32,7 @@ class Dispatched(msgspec.Struct, frozen=True, eq=False):
     most: Int64
     """Index within the process group of the rank with the most tokens."""
     without: int
-    """Number of dispatches whose split sizes cannot be used: they are not recorded, are truncated, or are omitted
-    because all sizes are equal.
-    """
+    """Number of dispatches whose split sizes are not recorded, truncated, or all equal."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -56,7 +54,6 @@ def token_dispatches(trace: TraceTable) -> Dispatched:
 
 
 def _texts(trace: TraceTable, rows: Int64) -> list[str]:
-    """Returns the split sizes recorded with each kernel, or with an operator that encloses its launch; "" = none."""
     key = trace.recorder.parallel.split_sizes[0]
     column = next((each for each in trace.others if each.key == key and each.is_text), None)
     if column is None:
@@ -71,17 +68,11 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Parses the number of elements that a rank sends to, or receives from, each rank.
-
-    Returns an empty list if the text is truncated (``[1, 2, ...]``).
-    """
+    """Parses the element count of each rank; empty if the text is truncated (``[1, 2, ...]``)."""
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same
-    device.
-    """
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

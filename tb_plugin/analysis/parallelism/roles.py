@@ -116,8 +116,6 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
-    """Tests whether device work was launched inside a range whose name matches a pattern."""
-
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
         source = launched_by(trace, work).astype(np.int64)
@@ -133,7 +131,6 @@ class _Within:
 
     @property
     def backward(self) -> Bool:
-        """Returns whether each row was launched inside a backward operator."""
         return self._in(backward_operators(self._trace).row)
 
     def _in(self, ranges: Int64) -> Bool:
@@ -182,10 +179,6 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Sets the roles of expert work.
-
-    If there are no expert GEMMs, an all-to-all gets a role only if its name shows the role.
-    """
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -208,11 +201,7 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Returns the role of each all-to-all; -1 = none.
-
-    If expert GEMMs run between two consecutive all-to-alls, the first has the role DISPATCH and the second has the
-    role COMBINE.
-    """
+    """Returns the role of each all-to-all around expert GEMMs: DISPATCH before, COMBINE after; -1 = none."""
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
     products_here = np.sort(trace.start_ns[products])
@@ -230,10 +219,7 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Returns the number of bytes that are moved (-1 = unknown).
-
-    For copies, this number is recorded. For collectives, it is computed from element counts.
-    """
+    """Returns the moved bytes (-1 = unknown): recorded, or computed from element counts."""
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -244,10 +230,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns the exposed time of the work selected by a mask over ``roles_of``.
-
-    Time during which several pieces of this work run is counted once.
-    """
+    """Returns the exposed time of the rows in a mask over ``roles_of``. Overlapping work counts once."""
     roles = roles_of(trace)
     found = []
     for alone, some in _exposed_ranges(trace, roles.row, roles.role):
@@ -257,7 +240,6 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
-    """Returns the exposed time of each collective and each offloading copy."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
@@ -265,10 +247,6 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """Yields exposed time ranges, each with a mask of the work to which they apply.
-
-    The ranges of communication come first, followed by those of offloading copies.
-    """
     yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

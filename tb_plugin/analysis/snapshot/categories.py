@@ -77,7 +77,6 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Returns the recorded categories. Blocks without a category, or beyond the int8 codes, are unknown."""
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None

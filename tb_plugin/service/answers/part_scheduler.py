@@ -46,8 +46,6 @@ class State(msgspec.Struct):
 
 
 class _PartRequest(msgspec.Struct, frozen=True):
-    """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
-
     entry: Entry
     analysis: Analysis[Any]
     params: Params

@@ -95,10 +95,7 @@ def _encoded(analysis: Analysis[Any], parts: Sequence[Part], params: Params, kin
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Facts and tables of a profile, for programs.
-
-    ``tables`` contains undecoded JSON, because decoding large tables is slow.
-    """
+    """Facts and tables of a profile. ``tables`` is undecoded JSON, because decoding large tables is slow."""
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
@@ -108,10 +105,7 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 class AskNumbers(msgspec.Struct, frozen=True):
-    """Facts, tables and notices of the views in ``view_ids``.
-
-    Views in ``sentence_ids`` contribute only notices. Views in ``counted_ids`` contribute only facts.
-    """
+    """Numbers of ``view_ids``; only notices of ``sentence_ids``, and only facts of ``counted_ids``."""
 
     file: ModelFile
     view_ids: tuple[str, ...]
@@ -229,10 +223,7 @@ class WritePart(msgspec.Struct, frozen=True):
 
 
 class WriteMergedPart(msgspec.Struct, frozen=True):
-    """Merges the results of all workers of a run and writes the merged result to the file ``target``.
-
-    ``parts`` contains (worker, source) pairs.
-    """
+    """Merges (worker, source) pairs of a run and writes the result to the file ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
     companion: tuple[tuple[str, Source], ...]
@@ -286,10 +277,7 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results, and the reason for each refused summary by index.
-
-    If any summary is refused, the list of results is empty. Raises UserError.
-    """
+    """Returns the results, or none of them and the refused summaries by index. Raises UserError."""
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:

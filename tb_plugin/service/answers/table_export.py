@@ -38,10 +38,7 @@ def as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as CSV in UTF-8. The header contains the units.
-
-    The output is the same as from Python's csv module.
-    """
+    """Returns rows as CSV in UTF-8, as Python's csv module writes them. The header contains the units."""
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]
     sink.write(",".join(_written(header)).encode() + _END.encode())

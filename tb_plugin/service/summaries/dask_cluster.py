@@ -106,10 +106,7 @@ def _outcome(future: Any, name: str) -> Outcome:
 
 
 def _check_versions(client: Any, scheduler: Scheduler) -> None:
-    """Raises UserError if a worker does not have this package.
-
-    A worker that joins later reports this with each job.
-    """
+    """Raises UserError if a worker does not have this package. A worker that joins later reports this with each job."""
     from importlib.metadata import version
 
     try:

@@ -85,10 +85,7 @@ class SummaryRefused(ValueError):
 
 
 class Settings(Struct, frozen=True):
-    """User settings that affect the summary.
-
-    ``steps`` is the pattern for step annotations. ``classes`` is a hash of the rules for kernel classes.
-    """
+    """User settings that affect the summary: ``steps`` as a pattern, ``classes`` as a hash of the rules."""
 
     steps: str = ""
     classes: str = ""
@@ -164,10 +161,7 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
 
 
 def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the result in a summary and its memory size in bytes. Checks the columns, but not the values.
-
-    Raises SummaryRefused, also if the result needs more than ``room_bytes``.
-    """
+    """Returns a result, whose values are not checked, and its bytes. Raises SummaryRefused, also if too large."""
     about, packed = _opened(content)
     check_header(about, wanted)
     size = about.part_bytes

@@ -55,10 +55,7 @@ RETRY_SECONDS = 60.0
 
 
 class RankSummary(msgspec.Struct, frozen=True):
-    """A rank summary in a local file, or in the local copy of a remote file.
-
-    ``wanted`` specifies the files and settings that the summary must match.
-    """
+    """A rank summary in a local file or copy. ``wanted`` has the files and settings that it must match."""
 
     file: Located
     wanted: Wanted
@@ -100,11 +97,7 @@ class Refusal(NamedTuple):
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results in rank summaries, and the reason for each refused summary by index.
-
-    If any summary is refused, the results must not be used. Together, the results may use at most ``room_bytes`` of
-    memory.
-    """
+    """Returns results, or refused summaries by index. Together, they may use ``room_bytes`` of memory."""
     room = room_bytes
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
@@ -155,10 +148,7 @@ class Summaries:
         """Refusals and their times, in monotonic seconds."""
 
     def of(self, entry: Entry) -> RankSummary | str:
-        """Returns the first usable summary of a profile.
-
-        If there is none, returns the reason why the first summary is refused, or "" if the profile has no summary.
-        """
+        """Returns the first usable summary, else why the first is refused, or "" without summaries."""
         refused = ""
         for summary in self.all_of(entry):
             why = self.refusal(summary)
@@ -198,10 +188,7 @@ class Summaries:
 
 
 class OpenSummary(msgspec.Struct, frozen=True):
-    """Reads the profile in a rank summary.
-
-    ``model`` is the model of the trace. ``where`` is the path shown to users.
-    """
+    """Reads the profile in a rank summary. ``model`` is that of the trace, ``where`` its path for users."""
 
     summary: RankSummary
     model: str
@@ -232,10 +219,7 @@ def _only_distributed(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns the error for a request that needs the missing trace.
-
-    ``refused`` is the reason why the rank summary cannot be used either.
-    """
+    """Returns the error for a missing trace. ``refused``: why its rank summary cannot be used either."""
     if refused:
         return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, _DO)

@@ -37,11 +37,7 @@ _EMPTY_ARCHIVE_BYTES = 18
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
-    """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
-
-    ``limit_bytes`` is the memory limit of this process. By default, the memory of the machine or container is the
-    limit.
-    """
+    """Returns TORCH_TRACE_MEMORY_MB, or a share of the memory (``limit_bytes``, by default of the machine)."""
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:

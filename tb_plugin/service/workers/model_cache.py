@@ -77,7 +77,6 @@ class OpenModels:
         return opened.made
 
     def _with_captures(self, file: ModelFile) -> TraceTable:
-        """Returns a trace to which the operators of its captures are added. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.model(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.without_capture, TraceTable).with_captured(told, file.captures_key)
 
@@ -108,10 +107,7 @@ class OpenModels:
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def cached_part(self, path: str, worker: str) -> Part:
-        """Returns the result in the file ``path``. Raises CacheFileLost.
-
-        Recent results stay in memory, because every page of a table needs them.
-        """
+        """Returns the result in a file; recent ones stay in memory for table pages. Raises CacheFileLost."""
         size = 0 if path.endswith(part_codec.MAPPED) else None  # memory-mapped pages are not memory of this process
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
@@ -120,11 +116,7 @@ class OpenModels:
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Computes the result of a view for the whole profile and writes it next to the column file.
-
-        A result that contains failures is not written, so that the next process repeats the computation. Raises
-        CacheRefused, PartFailed.
-        """
+        """Writes a result without failures next to the column file. Raises CacheRefused, PartFailed."""
         part = self.part(file, analysis, Params())
         if FAILED_PAYLOAD in part.payloads:
             return

@@ -128,10 +128,7 @@ class Parse(msgspec.Struct, frozen=True):
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """For a merged file, the rank whose summary is returned.
-
-    If empty, the summary of the first rank is returned, with a list of all ranks.
-    """
+    """For a merged file, the rank whose summary is returned; "" = the first, with a list of all ranks."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
@@ -227,8 +224,6 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
 
 
 class _Telling:
-    """Sends progress and file metadata to the parent process."""
-
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
         self._report = report
@@ -248,10 +243,7 @@ class _Telling:
 def _window(
     reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
 ) -> Window:
-    """Returns the requested window, shortened if it does not fit in memory.
-
-    Raises UserError, also if the reader does not support windows.
-    """
+    """Returns the window, shortened to fit in memory. Raises UserError."""
     asked = parse_window(limits.window)
     able = as_windowed_reader(reader)
     if able is None:
@@ -283,8 +275,7 @@ def _cached_survey(path: str) -> Survey | None:
         return None
 
 
-def _nothing(failure: PartFailed) -> None:
-    """Ignores a failure, because a request for the view reports the failure."""
+def _nothing(failure: PartFailed) -> None: ...
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
@@ -292,10 +283,7 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns the reason why a view does not apply, or None if it applies.
-
-    If this check fails, the view counts as applicable, so that the view can show the failure.
-    """
+    """Returns why a view does not apply, or None. If the check fails, the view counts as applicable."""
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 

@@ -49,16 +49,10 @@ Report = Callable[[Progress], None]
 
 
 class Question(Protocol[Answer_co]):
-    """A question to a worker process.
-
-    Implement this protocol as a frozen Struct, because questions are pickled. Equal questions share one answer.
-    """
+    """A question to a worker: a frozen Struct, because it is pickled. Equal questions share one answer."""
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
-        """Computes the answer in the worker process. The answer must be picklable.
-
-        ``models`` contains the open models of the process. Raises UserError.
-        """
+        """Computes the answer in the worker process. It must be picklable. Raises UserError."""
         ...
 
 
@@ -87,10 +81,7 @@ class Killable(Protocol):
 
 
 class Job(Generic[Answer]):
-    """A submitted question.
-
-    ``progress`` is the last progress report of the worker. ``future`` receives the answer.
-    """
+    """A submitted question. ``progress`` is the last progress report of the worker. ``future`` receives the answer."""
 
     def __init__(self, question: Question[Answer], **options: Unpack[Options]) -> None:
         self.question = question
@@ -99,10 +90,7 @@ class Job(Generic[Answer]):
         self.peak_memory_bytes = options.get("peak_memory_bytes", 0)
         self.label = options.get("label") or self.key
         self.long = False
-        """True if the job was stopped before to make room.
-
-        Such a job is treated like a parse: it may not use the last free worker.
-        """
+        """True if it was stopped to make room. Like a parse, it may not use the last free worker."""
         self.stopped: TorchTraceError | None = None
         """The reason why the job was stopped."""
         self.gives_way = False

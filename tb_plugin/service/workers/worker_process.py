@@ -62,10 +62,7 @@ class Process:
         self._popen.kill()
 
     def close(self) -> int:
-        """Closes the pipes and waits for the process to end.
-
-        Returns the exit code, or the negative signal number if a signal ended the process.
-        """
+        """Waits for the process to end. Returns the exit code, or the negative signal number."""
         for stream in (self._popen.stdin, self._popen.stdout):
             with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:

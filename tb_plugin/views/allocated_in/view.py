@@ -57,7 +57,6 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 
 
 def _address(params: Params) -> int | None:
-    """Returns the address in decimal or hexadecimal text (``0x7f20``). Raises BadRequest for other text."""
     text = params.get("address")
     if not text:
         return None
@@ -67,7 +66,6 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the allocation events of at least ``size`` bytes that may have allocated the block at this address."""
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
@@ -83,7 +81,6 @@ def _distance_ns(time: Int64, at: int) -> Int64:
 
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
-    """Returns, for each thread, the innermost operator that was open during the whole microsecond after ``at``."""
     track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 

@@ -70,7 +70,6 @@ class Allocations(DeclaredView, entry=VIEW):
 
 
 def _filtered_blocks(params: Params) -> tuple[int, ...]:
-    """Returns the rows that the filter selects. The table includes these blocks regardless of their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 

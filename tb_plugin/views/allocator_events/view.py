@@ -71,7 +71,6 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
 @cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events whose action, frame or address matches. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)

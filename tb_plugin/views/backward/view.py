@@ -106,8 +106,6 @@ KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
 class _Chosen(BackwardTimes, frozen=True, eq=False, kw_only=True):
-    """Selected backward operators with their times."""
-
     every: BackwardOperators
     forward: Int32
     path: Int32

@@ -170,7 +170,6 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Yields key, title ("" = that of the metric), metric and curve of each counter of a device."""
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
     blocks = np.append(trace.device_args.blocks_per_sm, np.nan)[args]
@@ -199,7 +198,6 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """Returns the launch queue depth of each stream, for devices on which launches wait in several streams."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]

@@ -161,7 +161,6 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """Returns the part with the largest change in the opposite direction; None if the change is small."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])

@@ -81,8 +81,6 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 class _Sides(msgspec.Struct, frozen=True):
-    """Both profiles, their step times if known, and the options of the comparison."""
-
     base: Part
     exp: Part
     base_step: StepTime | None
@@ -101,7 +99,6 @@ class _Sides(msgspec.Struct, frozen=True):
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment takes longer; True if a step time is unknown."""
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
@@ -156,7 +153,6 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _reported_times(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Returns the reported step time. If kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
@@ -181,7 +177,6 @@ def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
 
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
-    """Returns the two profiles with options from the request. Raises BadRequest for an unknown measure or scaling."""
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
@@ -196,12 +191,7 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Returns the default measure: device self time if a device part of the step changed most, otherwise host self
-    time.
-
-    If a side has no device, host self time is used. If vendors differ, total device time is used, because nested
-    calls differ between vendors.
-    """
+    """Returns the default measure. Vendors nest calls differently, so total times are used across vendors."""
     if have_other_vendors(base, exp):
         return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
@@ -211,13 +201,11 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 
 def _steps(part: Part) -> int:
-    """Returns the number of selected steps, or 1 for a recording without steps."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
 def _summed(sides: _Sides) -> tuple[int, int] | None:
-    """Returns the step counts of both sides if times are totals, or None if times are per step."""
     return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
@@ -287,7 +275,6 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:
-    """Returns name and change of the row that changed most in ``part``; None if no table explains the part."""
     if part == "dataloader_ns":
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
@@ -312,7 +299,6 @@ def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | N
 
 
 def _by_collective(data: pa.Table) -> pa.Table:
-    """Returns the changes by collective, because some libraries number their kernels."""
     names = [collective_name(name) or name for name in data["name"].to_pylist()]
     sums = pa.table({"name": names, "delta_ns": data["delta_ns"]}).group_by("name").aggregate([("delta_ns", "sum")])
     return sums.rename_columns(["name", "delta_ns"])

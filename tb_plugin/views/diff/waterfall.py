@@ -28,11 +28,7 @@ class StepTime(msgspec.Struct, frozen=True):
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the sums of the step parts over all steps, divided by ``count``; None without steps.
-
-    Rounding is cumulative, so each part differs from its exact value by at most 1 ns, and the parts add up to the
-    rounded total.
-    """
+    """Returns the step parts summed and divided by ``count``, which add up exactly; None without steps."""
     frame = part.frames.get("steps")
     if frame is None:
         return None
@@ -48,11 +44,7 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def idle_time(part: Part, count: int) -> StepTime | None:
-    """Returns the idle time of the steps by cause, divided by ``count``.
-
-    Returns None unless idle time and device time add up to the step time, as for a single device without unrecorded
-    work.
-    """
+    """Returns idle time by cause, divided by ``count``; None unless idle and device time add up to step time."""
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
         return None

@@ -53,10 +53,7 @@ class Origin:
         return Figures("origin", "Origin", "captured operator", figures)
 
     def modules(self) -> str:
-        """Returns the names of the enclosing modules, outermost first, separated by ``;``.
-
-        For backward work, these are the modules of the forward operator.
-        """
+        """Returns the enclosing modules, outermost first, separated by ``;``."""
         found = self._of(EventKind.MODULE)
         forward = [int(self._scopes.forward[at]) for at in self._of(EventKind.OPERATOR)[:1]]
         if not found and forward and forward[0] != MISSING:
@@ -67,10 +64,7 @@ class Origin:
         return ";".join(module_label(self._name(at)) for at in found[::-1])
 
     def stack(self) -> str:
-        """Returns the recorded call stack of the operator, innermost frame first, separated by ``;``.
-
-        If no call stack is recorded, returns the Python calls that enclose the launch.
-        """
+        """Returns the call stack, innermost frame first: as recorded, else the enclosing Python calls."""
         for at in self._of(EventKind.OPERATOR):
             if self._scopes.stack[at] != MISSING:
                 return self._trace.strings[int(self._scopes.stack[at])]

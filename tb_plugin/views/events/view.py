@@ -98,7 +98,6 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """Returns a histogram of durations. Bins are logarithmic if the longest is more than 20 times the shortest."""
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
@@ -227,8 +226,6 @@ def _place(section_row: Int32, row: int) -> int:
 
 
 class _Argument(NamedTuple):
-    """A column of a section of the trace table. Without a title, it is a shared metric."""
-
     column: str
     title: str = ""
     unit: _Unit = "text"
@@ -267,7 +264,6 @@ _TEXTS = {"stream", "grid", "block", "dtype", "name", "group_name", "group_descr
 
 
 def _arguments(trace: TraceTable, section: _Section, row: int, arguments: tuple[_Argument, ...]) -> list[Figure]:
-    """Returns the values that a section of the trace table has of a row."""
     at, figures = _place(section.row, row), []
     for each in arguments if at != MISSING else ():
         number, key = getattr(section, each.column)[at], each.key or each.column

@@ -89,10 +89,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or the one node that ``function_id`` or ``node_number`` selects.
-
-        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
-        """
+        """Returns all nodes, or the one selected. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _selected_place(trace, params)) is not None:
             payloads, frames = _node_payloads(trace, row)
@@ -136,10 +133,6 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Returns the index of the selected node, or None if no node is selected.
-
-    Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
-    """
     for key, (column, what) in _NODE_PARAMETERS.items():
         wanted = int_param(params, key)
         if wanted is None:
@@ -221,10 +214,6 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """Returns the last node that outputs a tensor before node ``row`` starts, or None.
-
-    If several nested nodes output the tensor, returns the innermost node.
-    """
     over = givers[last[givers] < row]
     if not len(over):
         return None

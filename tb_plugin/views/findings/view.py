@@ -124,11 +124,6 @@ def _not_recorded(trace: TraceTable) -> list[str]:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
-    """Returns dismissed findings in two groups: findings that users dismissed, and findings that a file in the log
-    directory dismisses.
-
-    Users cannot restore findings of the second group.
-    """
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     texts = (
@@ -140,11 +135,6 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """Returns the saving of each rule, or 0 if the rule finds nothing or is dismissed.
-
-    Skipped rules are omitted, and so are rules for vendor data that the profile does not contain. For truncated
-    files, the result is empty.
-    """
     if not trace.report.complete:
         return {}
     facts: dict[str, Number] = {

@@ -94,10 +94,7 @@ class Gaps(DeclaredView, entry=VIEW):
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps that last at least ``min_ns`` and overlap ``[start_ns, end_ns)``, by default all gaps.
-
-        Raises BadRequest for an invalid parameter.
-        """
+        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = int_param(params, "min_ns")
@@ -115,11 +112,6 @@ class Gaps(DeclaredView, entry=VIEW):
 
 
 class _Found(msgspec.Struct, frozen=True, eq=False):
-    """Gaps as columns. A gap may be a stream gap, a device gap, or both kinds.
-
-    ``next`` is the row of the work after the gap.
-    """
-
     start_ns: Int64
     end_ns: Int64
     next: Int64
@@ -172,7 +164,6 @@ def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, I
 
 
 def _longest(found: _Found) -> Int64:
-    """Returns the indices of the gaps to show: first device gaps, then stream gaps, each sorted longest first."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
@@ -219,7 +210,6 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> Int64:
-    """Returns the device's main idle cause in each gap; ``len(Cause)`` if the device is not idle during the gap."""
     device = trace.device[gaps.next]
     cause = np.full(len(device), len(Cause), np.int64)
     for number in np.unique(device).tolist():
@@ -231,10 +221,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> Int64:
 
 
 class _HostActivity(msgspec.Struct, frozen=True, eq=False):
-    """Longest activity of the launching thread during each gap, and the operator of this activity.
-
-    Names are string ids (-1 = none).
-    """
+    """Longest activity of the launching thread during each gap. Names are string ids (-1 = none)."""
 
     launched: Bool
     late: Bool
@@ -259,11 +246,6 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
 
 
 def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
-    """Returns the cause of each gap in words.
-
-    The cause of a device gap is the idle cause, as in the Idle view. The cause of a stream gap is derived from the
-    launch.
-    """
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
     of_device = (

@@ -136,9 +136,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
 
 
 def labels_of(replays: Replays) -> list[str]:
-    """Returns the name of each graph: the recorded id if no other graph has the same id, otherwise the graph's
-    number.
-    """
+    """Returns the name of each graph: the recorded id if it is unique, otherwise the graph's number."""
     recorded = replays.graphs.recorded.tolist()
     times = Counter(recorded)
     return [

@@ -48,11 +48,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence, or None if nothing repeats.
-
-    If several repetitions cover equally many items, returns the shortest one. If it can start at several items, the
-    start with the largest total ``weight`` of covered items is used.
-    """
+    """Returns the shortest repetition that covers most of a sequence; None if nothing repeats."""
     best, free = Repeated(0, 0, 0), 0
     for length in _lengths(token):
         begin, run = _longest_run(token[length:] == token[:-length])

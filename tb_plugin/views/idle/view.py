@@ -80,10 +80,8 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
     """Idle nanoseconds for each device and cause, one value per step."""
     causes: tuple[Cause, ...]
     unrecorded: Mapping[int, Int64]
-    """Nanoseconds of unrecorded work for each device, one value per step. Unrecorded work is not idle time."""
     todo: str
     where: str
-    """"the steps", or "the recording" if there are no steps."""
 
     def total(self, cause: Cause) -> int:
         return sum(int(of[cause].sum()) for of in self.by_step.values())
@@ -94,7 +92,6 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def ratio(self) -> float | None:
-        """Returns idle time divided by step time without unrecorded work, each summed over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 

@@ -242,10 +242,7 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
 
 
 def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns summary sentence, key numbers and histograms. Without launches, the result is empty.
-
-    ``todo`` is the advice for unrecorded work.
-    """
+    """Returns summary sentence, key numbers and histograms. ``todo`` is the advice for unrecorded work."""
     if not len(launches.row):
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]

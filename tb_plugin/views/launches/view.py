@@ -44,8 +44,6 @@ CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
 class _Chosen(msgspec.Struct, frozen=True, eq=False):
-    """Selected runtime calls, sorted by time, with the same columns as ``RuntimeCalls``."""
-
     row: Int64
     spans: Spans
     nested_in: Int32

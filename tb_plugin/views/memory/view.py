@@ -134,7 +134,6 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for steps and the parameters in ``_WINDOW``. Raises BadRequest for an invalid parameter."""
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -177,7 +176,6 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window, null between selected steps that are not adjacent."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
     drawn = outline_of(

@@ -85,7 +85,6 @@ def _affected_if_any(number: int, title: str = "Affected") -> list[Figure]:
 
 
 def _plain(text: str) -> str:
-    """Returns a text of the file without braces, which would be placeholders."""
     return text.replace("{", "(").replace("}", ")")
 
 

@@ -135,7 +135,6 @@ class Overview(DeclaredView, entry=VIEW):
 
 
 def _card(parts: Isolation, title: str, make: Callable[[], Card | None]) -> dict[str, Payload]:
-    """Returns the payload by name. Without a payload, or if its computation fails, the result is empty."""
     card = parts.run(title, make, None)
     return {} if card is None else {card.name: card}
 

@@ -69,10 +69,7 @@ class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
-    """Returns the selected annotations, and the work inside these annotations.
-
-    Raises BadRequest for an invalid pattern.
-    """
+    """Returns the selected annotations, and the work inside them. Raises BadRequest for an invalid pattern."""
     phases = phases_of(trace, pattern)
     calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
@@ -99,10 +96,6 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Returns each row paired with every call that was open when the source of the row started.
-
-    ``source`` is the row that launched or caused each row (-1 = none).
-    """
     known = np.flatnonzero(source != MISSING)
     call, item = calls.around(trace.track[source[known]], trace.start_ns[source[known]])
     at = np.full(len(rows), MISSING, np.int64)
@@ -121,10 +114,6 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """Returns, for each group, the time in ``ranges`` inside calls of the group.
-
-        Time in overlapping calls counts once.
-        """
         begin, end = covered_before(ranges, calls.start), covered_before(ranges, calls.end)
         return measure_by(groups.of, begin, end, count)
 
@@ -212,10 +201,7 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
 
 
 def phase_bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
-    """Returns the bars of the phases in ``shown``.
-
-    With more than ``BARS`` steps, each bar is the mean of several steps.
-    """
+    """Returns the bars of the phases in ``shown``. With more than ``BARS`` steps, a bar is a mean of steps."""
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)
     place = {label: i for i, label in enumerate(shown)}

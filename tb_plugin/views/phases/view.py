@@ -103,7 +103,6 @@ def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
 
 
 def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
-    """Merges calls with the same phase path into one node. Nodes are sorted by first call."""
     above = found.calls.parent
     nodes = group(Forest(above).paths(found.of))
     data = sums_of(found, nodes)

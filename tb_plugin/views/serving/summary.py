@@ -24,10 +24,7 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns values by metric key.
-
-    Token values use all selected steps, and decode values use ``figure_steps``.
-    """
+    """Returns values by metric key. Token values use all selected steps, and decode values use ``figure_steps``."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
@@ -135,10 +132,7 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns numbers about each mode for reports.
-
-    The numbers cover all selected steps, not only steps in the steady state.
-    """
+    """Returns numbers about each mode, over all selected steps."""
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]
@@ -201,10 +195,7 @@ def kernel_classes_by_mode(found: Taken) -> Series:
 
 
 def step_time_scatters(found: Taken) -> dict[str, Payload]:
-    """Returns two charts: step time over batch size, and step time over tokens.
-
-    A chart is omitted if fewer than two steps record the batch size or the tokens.
-    """
+    """Returns step time over batch size and over tokens. Fewer than two points are no chart."""
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

@@ -68,7 +68,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
 
 def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
-    """Returns the memory allocated after event ``at`` by text of the stack, because stack ids differ between files."""
     rows = device.allocated(at)
     words = stack_words(device.snapshot)
     stack = device.block("stack")[rows].astype(np.int64)

@@ -101,7 +101,6 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Returns the numbers of the requested profiles (empty = all). Raises BadRequest for an unknown profile."""
     known = {str(number): number for number in range(len(profile.threads))}
     requested = sorted(set(params.values("thread")) - {""})
     for each in requested:

@@ -24,8 +24,6 @@ from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_f
 
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):
-    """Frames of the selected threads, sorted by time. Frames that only enclose selected calls have no time."""
-
     row: Int64
     """Row of the frame; -1 for frames that come from a capture."""
     parent: Int32
@@ -35,7 +33,6 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     device_ns: Int64
     backward: dict[str, Int64]
     replayed_kind: Int64
-    """Kinds of the frames that come from a capture. These frames are last."""
     replayed_label: Int64
     rest_ns: int
 
@@ -119,7 +116,6 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Sets the same kind for scopes with equal names, which other threads may record as Python calls."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
