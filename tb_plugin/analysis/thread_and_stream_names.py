@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.main_thread import main_thread
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
@@ -293,3 +292,19 @@ def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
         if name:
             found[track] = (*found.get(track, ()), name[:_LONGEST])
     return found
+
+
+def main_thread(trace: TraceTable) -> int:
+    """Returns the track of the main thread (-1 = unknown).
+
+    The main thread is the thread that has the step annotations. If there are no steps, it is the thread whose id
+    equals the process id.
+    """
+    if trace.steps.recorded and len(trace.steps.host_start_ns):
+        is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+        rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+        if len(rows):
+            return int(trace.track[rows[0]])
+    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
+    events = np.bincount(trace.track, minlength=len(trace.tracks))
+    return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)

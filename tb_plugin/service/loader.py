@@ -23,12 +23,7 @@ from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summaries.sources import OpenSummary, any_summary
-from tb_plugin.service.workers.memory_budget import (
-    MEMORY_VARIABLE,
-    local_file_sizes,
-    peak_memory_bytes,
-    unseen_sizes,
-)
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, local_file_sizes, peak_memory_bytes, unseen_sizes
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers

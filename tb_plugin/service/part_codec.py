@@ -20,13 +20,7 @@ from msgspec import Struct
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
-from tb_plugin.storage.checksum import (
-    STAMP_BYTES,
-    append_checksum,
-    has_valid_checksum,
-    with_checksum,
-    without_checksum,
-)
+from tb_plugin.storage.checksum import STAMP_BYTES, append_checksum, has_valid_checksum, with_checksum, without_checksum
 
 # Suffix of memory-mapped results.
 MAPPED = ".joined"
@@ -129,14 +123,7 @@ def _part(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
         for name, f in kept.frames.items()
     }
     return Part(
-        kept.coverage,
-        kept.facts,
-        frames,
-        kept.payloads,
-        kept.layout,
-        kept.worker,
-        tuple(kept.steps),
-        kept.searched,
+        kept.coverage, kept.facts, frames, kept.payloads, kept.layout, kept.worker, tuple(kept.steps), kept.searched
     )
 
 

@@ -117,12 +117,7 @@ def cold_calls(trace: TraceTable) -> Bool:
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
     inner = innermost_at(
-        spans.track,
-        spans.start,
-        spans.end,
-        regions.parent,
-        trace.track[compiled.row],
-        trace.start_ns[compiled.row],
+        spans.track, spans.start, spans.end, regions.parent, trace.track[compiled.row], trace.start_ns[compiled.row]
     )
     while (inner != MISSING).any():  # up all enclosing calls, which are few
         cold[inner[inner != MISSING]] = True

@@ -125,7 +125,7 @@ BACKWARD_HOST = define(
         "backward_host_total_ns": (
             "Backward host",
             "Host time of backward operators matched to the module and its children.",
-        ),
+        )
     },
 )
 

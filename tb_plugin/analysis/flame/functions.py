@@ -11,13 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.flame.nodes import (
-    FlameNodes,
-    heaviest_nodes,
-    in_order,
-    largest_nodes,
-    parent_groups,
-)
+from tb_plugin.analysis.flame.nodes import FlameNodes, heaviest_nodes, in_order, largest_nodes, parent_groups
 from tb_plugin.analysis.flame.tree import Terms, packages_of, tree_of, tree_of_graph
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level
 from tb_plugin.errors import NotFoundError

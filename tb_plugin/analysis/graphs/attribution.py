@@ -24,12 +24,7 @@ Bool = npt.NDArray[np.bool_]
 REPLAYED = define(
     CHOSEN,
     "count",
-    {
-        "replayed_calls": (
-            "Calls in replays",
-            "Captured calls with device work, multiplied by replays of their graph.",
-        ),
-    },
+    {"replayed_calls": ("Calls in replays", "Captured calls with device work, multiplied by replays of their graph.")},
 )
 
 # Title and meaning of each way.

@@ -14,13 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager_sequences
 from tb_plugin.analysis.graphs.matching import Match, match_captures, match_eager_work
 from tb_plugin.analysis.graphs.replays import has_replays, replays_of
-from tb_plugin.analysis.graphs.scopes import (
-    CommonScopes,
-    concatenate,
-    insert_scopes,
-    scopes_around,
-    subset_scopes,
-)
+from tb_plugin.analysis.graphs.scopes import CommonScopes, concatenate, insert_scopes, scopes_around, subset_scopes
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import cached_by_argument

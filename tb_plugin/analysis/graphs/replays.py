@@ -107,10 +107,7 @@ def replays_of(trace: TraceTable) -> Replays:
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(
-        known,
-        np.where(known, recorded, sequence),
-        np.where(known, device, MISSING),
-        np.where(known, process, MISSING),
+        known, np.where(known, recorded, sequence), np.where(known, device, MISSING), np.where(known, process, MISSING)
     ).of
     by_node = np.bincount(graph[~has_node], minlength=int(graph.max()) + 1)[graph] == 0
     usual = _is_usual(graph, sequence)

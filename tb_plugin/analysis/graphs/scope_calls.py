@@ -120,10 +120,7 @@ def replayed_calls(
         new = np.flatnonzero(~same[which.ravel()])
         held = InReplays(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
     return ReplayedCalls(
-        scope=at[made],
-        parent=numbered(up[at[made]].astype(np.int64), borne[made]),
-        enclosed=held,
-        owner=owner,
+        scope=at[made], parent=numbered(up[at[made]].astype(np.int64), borne[made]), enclosed=held, owner=owner
     )
 
 

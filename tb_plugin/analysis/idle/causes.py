@@ -116,10 +116,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "idle_host": (
-                "Host activity",
-                "Longest host activity on the launching thread during the gap.",
-            ),
+            "idle_host": ("Host activity", "Longest host activity on the launching thread during the gap."),
             "idle_line": ("Python line", "Python line of this host activity."),
             "next_work": ("Next work", "Device work that starts at the end of the gap."),
         },

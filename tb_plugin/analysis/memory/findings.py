@@ -69,11 +69,7 @@ def leak_notice(rule: str, subject: Subject, growth: Growth, rows: Int64, peak: 
         f"{plural(counted, 'step')} left {{left_blocks}} unreleased {plural(blocks, 'block')} ({{left_bytes}}), "
         f"{by} {subject.code}.",
         subject.recorder.todo(rule),
-        [
-            *figures,
-            METRICS.figure("leak_confidence", float(growth.confidence[rows[0]])),
-            *subject.all_figures,
-        ],
+        [*figures, METRICS.figure("leak_confidence", float(growth.confidence[rows[0]])), *subject.all_figures],
         "leak_confidence",
         LEAK_CONFIDENCE,
         evidence,

@@ -22,10 +22,7 @@ Int8 = npt.NDArray[np.int8]
 
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")
-SAYS = {
-    "recorded": "Recorded.",
-    "derived": "Derived from allocation stacks and times.",
-}
+SAYS = {"recorded": "Recorded.", "derived": "Derived from allocation stacks and times."}
 WHY = {
     "no stacks": "Memory categories (parameters, gradients, activations, ...) are unknown: no stacks were recorded.",
     "no stages": "Memory categories (parameters, gradients, activations, ...) are unknown: no allocation stack contains "

@@ -156,10 +156,7 @@ class MultiProfileAnswers:
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
         fraction = 0.0
-        sides = (
-            (base, params.get("base_steps"), params.get("base_capture")),
-            (exp, asked.steps, asked.place.capture),
-        )
+        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, asked.steps, asked.place.capture))
         for entry, text, named in sides:
             loaded = self._loader.wait(entry, lambda fraction: None) if mode == "wait" else self._loader.ready(entry)
             if loaded.summary is None:

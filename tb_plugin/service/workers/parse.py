@@ -28,17 +28,7 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.table import RawTrace, Window
 from tb_plugin.model.trace.window import Survey, choose, parse_window
 from tb_plugin.model_kinds.base import Model, Outline
-from tb_plugin.payloads import (
-    ClockInfo,
-    Figure,
-    Figures,
-    IssueInfo,
-    Notices,
-    ReadInfo,
-    StepInfo,
-    ViewInfo,
-    WindowInfo,
-)
+from tb_plugin.payloads import ClockInfo, Figure, Figures, IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo, WindowInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.file_head import HEAD_BYTES, unpack_head
 from tb_plugin.service.workers.memory_budget import room_bytes, window_unsupported_error

@@ -36,10 +36,7 @@ class Process:
 
     def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
-            _command(memo_bytes),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=_environment(),
+            _command(memo_bytes), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
         )
         self.pid = self._popen.pid
         self.started = False

@@ -12,13 +12,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import BackwardTimes, backward_times
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.module_paths import module_paths
@@ -39,13 +33,7 @@ Bool = npt.NDArray[np.bool_]
 
 METRICS = SHARED.adding(
     RECOMPUTATION,
-    define(
-        "",
-        "code",
-        {
-            "forward_path": ("Module path", "Modules around the forward operator, outer modules first."),
-        },
-    ),
+    define("", "code", {"forward_path": ("Module path", "Modules around the forward operator, outer modules first.")}),
     define(
         "",
         "text",
@@ -123,10 +111,7 @@ class BackwardPass(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
         chosen = _chosen(trace, selection)
-        frames = {
-            "backward_operators": _operators(trace, chosen),
-            "backward_lines": _lines(trace, selection, chosen),
-        }
+        frames = {"backward_operators": _operators(trace, chosen), "backward_lines": _lines(trace, selection, chosen)}
         again, mine = recomputations(trace), selection.rows[recomputations(trace).first]
         facts = _facts(chosen)
         if mine.any():

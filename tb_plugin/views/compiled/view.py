@@ -6,13 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of
 from tb_plugin.analysis.compiled.regions import regions_of

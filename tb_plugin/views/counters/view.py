@@ -57,9 +57,7 @@ METRICS = SHARED.adding(
     define(
         EACH_BIN,
         "bytes_per_second",
-        {
-            "copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies."),
-        },
+        {"copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies.")},
     ),
     *(
         define(EACH_BIN, unit, {key: ("Recorded", f"{what} in the latest counter event.")})

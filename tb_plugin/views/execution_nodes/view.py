@@ -14,13 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Params,
-    Part,
-    answer_view,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -55,11 +49,7 @@ METRICS = SHARED.adding(
             "tensor_position": ("Position", "Position among the operator's values, from 0."),
         },
     ),
-    define(
-        FILE,
-        "bytes",
-        {"recorded_tensor_bytes": ("Bytes", "Element count multiplied by element size.")},
-    ),
+    define(FILE, "bytes", {"recorded_tensor_bytes": ("Bytes", "Element count multiplied by element size.")}),
     define(
         FILE,
         "text",

@@ -39,10 +39,7 @@ METRICS = SHARED.adding(
     define(
         "",
         "ns",
-        {
-            "first_hit_ns": ("First", "Start of the first match."),
-            "last_hit_ns": ("Last", "Start of the last match."),
-        },
+        {"first_hit_ns": ("First", "Start of the first match."), "last_hit_ns": ("Last", "Start of the last match.")},
     ),
 )
 
@@ -169,13 +166,7 @@ def _hits(trace: TraceTable, rows: Int64) -> _Hits:
     ids, place = np.unique(name, return_inverse=True)
     indices = pairs.indices.to_numpy()
     return _Hits(
-        rows,
-        trace.start_ns.take(rows),
-        trace.dur_ns.take(rows),
-        indices,
-        kind,
-        place.ravel().astype(np.int32),
-        ids,
+        rows, trace.start_ns.take(rows), trace.dur_ns.take(rows), indices, kind, place.ravel().astype(np.int32), ids
     )
 
 

@@ -43,11 +43,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
-    define(
-        FULL_TRACE,
-        "text",
-        {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")},
-    ),
+    define(FULL_TRACE, "text", {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")}),
 )
 
 

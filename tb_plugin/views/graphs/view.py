@@ -33,16 +33,9 @@ class GraphsAnalysis(DeclaredView, entry=VIEW):
         account = account_of(trace, selection.rows)
         facts = _facts(trace, selection, account)
         parts = parts_of(account)
-        tables = (
-            graphs_table(trace, account, parts),
-            nodes_table(trace, account, parts),
-            replays_table(account),
-        )
+        tables = (graphs_table(trace, account, parts), nodes_table(trace, account, parts), replays_table(account))
         frames = {frame.name: frame for frame in tables}
-        payloads: dict[str, Payload] = {
-            "summary": _summary(facts),
-            "coverage": _coverage(account, facts),
-        }
+        payloads: dict[str, Payload] = {"summary": _summary(facts), "coverage": _coverage(account, facts)}
         if notes := _notes(trace, account, facts):
             payloads["graph_notes"] = Notices("graph_notes", "Notes", "data", notes)
         return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))

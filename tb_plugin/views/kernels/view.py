@@ -32,9 +32,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "ratio",
-        {
-            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0."),
-        },
+        {"mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0.")},
     ),
     define(
         CHOSEN,
@@ -43,7 +41,7 @@ METRICS = SHARED.adding(
             "mean_blocks_per_sm": (
                 "Blocks per SM",
                 "Blocks per multiprocessor, weighted by duration; unknown counts as 0.",
-            ),
+            )
         },
     ),
     define(

@@ -10,14 +10,7 @@ import pyarrow as pa
 from msgspec import structs
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view, int_param
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.memory.categories import category_bar
 from tb_plugin.analysis.memory.metrics import METRICS

@@ -164,10 +164,7 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
         keys = [*keys, "region"]
     sent: list[dict[str, Scalar]] = [
-        {
-            "module": names[node],
-            **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]},
-        }
+        {"module": names[node], **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]}}
         for node in order
     ]
     widths = [key for key in TIMES if key in keys]

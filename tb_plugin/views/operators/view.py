@@ -105,11 +105,7 @@ class Operators(DeclaredView, entry=VIEW):
         if shown.runtime:
             payloads["left_out"] = _left_out(calls)
         return Part(
-            coverage=selection.coverage,
-            facts=facts,
-            frames=frames,
-            payloads=payloads,
-            layout=(*payloads, "operators"),
+            coverage=selection.coverage, facts=facts, frames=frames, payloads=payloads, layout=(*payloads, "operators")
         )
 
 

@@ -28,19 +28,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import (
-    Breakdown,
-    Column,
-    Figures,
-    Line,
-    Link,
-    Metric,
-    Notice,
-    Notices,
-    Payload,
-    Series,
-    Slice,
-)
+from tb_plugin.payloads import Breakdown, Column, Figures, Line, Link, Metric, Notice, Notices, Payload, Series, Slice
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._ordered_findings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of

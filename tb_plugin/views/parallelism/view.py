@@ -8,13 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
@@ -43,10 +37,7 @@ METRICS = SHARED.adding(
         "ns",
         {
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
-            "role_exposed_ns": (
-                "Exposed",
-                "Exposed device time of the role; concurrent streams count once.",
-            ),
+            "role_exposed_ns": ("Exposed", "Exposed device time of the role; concurrent streams count once."),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
             "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),
             "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
@@ -64,12 +55,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "number",
-        {
-            "expert_imbalance": (
-                "Expert imbalance",
-                "Tokens of the busiest rank divided by the mean over ranks.",
-            )
-        },
+        {"expert_imbalance": ("Expert imbalance", "Tokens of the busiest rank divided by the mean over ranks.")},
     ),
 )
 
@@ -162,11 +148,7 @@ def _summary(facts: dict[str, Number], steps: int) -> Figures:
         key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts
     }
     figures = [
-        METRICS.figure(
-            key,
-            value,
-            note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "",
-        )
+        METRICS.figure(key, value, note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "")
         for key, value in values.items()
         if key != "dispatches_untold" or value
     ]

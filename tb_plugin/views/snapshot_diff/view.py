@@ -8,13 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS

@@ -31,10 +31,7 @@ _TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes
 def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     what = _TITLES[kind]
     return {
-        f"stack_{kind}": (
-            f"Total {what}",
-            f"Recorded {what} including nested calls; recursion counts once.",
-        ),
+        f"stack_{kind}": (f"Total {what}", f"Recorded {what} including nested calls; recursion counts once."),
         f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} excluding nested calls."),
     }
 
