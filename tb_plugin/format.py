@@ -51,7 +51,6 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 def scale_for(unit: Unit, largest: float) -> Scale:
-    """Returns the scale in which ``largest``, the largest absolute value, is displayed."""
     if unit == "ratio":
         return Scale(unit, 0.01, "%")
     ladder = _LADDERS.get(unit)

@@ -183,7 +183,6 @@ class ModuleRanges(ContextDecorator):
         self._hooks: list[Any] = []
         self._calls: weakref.WeakSet[_Call] = weakref.WeakSet()
         self._every: list[list[_Open]] = []
-        """Open backward ranges of each thread."""
         self._here = _Stacks(self._every)
         self._tasks: set[int] = set()
 

@@ -27,8 +27,6 @@ _MIN_NAME_CELLS = 32
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """Title of a column, and the way its cells are shortened."""
-
     title: str
     kind: Kind = "name"
 

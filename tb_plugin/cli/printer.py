@@ -38,8 +38,7 @@ class Printer(ABC):
         """Prints a heading. Level 1 is a profile, level 2 a view, level 3 a payload."""
 
     @abstractmethod
-    def line(self, text: str) -> None:
-        """Prints one paragraph."""
+    def line(self, text: str) -> None: ...
 
     @abstractmethod
     def rows(
@@ -158,8 +157,6 @@ class TextPrinter(Printer):
 
 
 class MarkdownPrinter(Printer):
-    """Prints GitHub-flavoured Markdown."""
-
     def heading(self, text: str, level: int) -> None:
         print_line("")
         print_line(f"{'#' * level} {_escaped(text)}")

@@ -81,10 +81,7 @@ progress_bar = ProgressBar()
 
 
 class Failures(msgspec.Struct):
-    """Profiles and views that failed."""
-
     listed: list[dict[str, str]] = msgspec.field(default_factory=list)
-    """``path`` and ``reason`` of each failure."""
     errors: list[UserError] = msgspec.field(default_factory=list)
 
     def add(self, path: str, reason: str, error: TorchTraceError | None = None) -> None:
@@ -108,8 +105,6 @@ class Failures(msgspec.Struct):
 
 
 class Session(msgspec.Struct):
-    """A scanned path and the selected profiles."""
-
     workspace: Workspace
     entries: list[Entry]
     failures: Failures = msgspec.field(default_factory=Failures)
@@ -160,7 +155,6 @@ def open_session(path: str, wanted: Place = Place(), capture: str = "") -> Sessi
 
 
 def no_profiles_message() -> str:
-    """Returns the message for a path that contains no profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
@@ -177,7 +171,6 @@ def scan_path(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Returns the workers for a number of profiles. A single profile is processed in this process."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -194,7 +187,6 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:
-    """Returns the request parameters that select a profile and its captures."""
     return Place(*entry.key, entry.window, capture)
 
 

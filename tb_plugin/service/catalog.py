@@ -96,7 +96,6 @@ class ProfileCatalog:
             self._thread.join(timeout=5)
 
     def scan(self) -> None:
-        """Scans all files once and updates the entries."""
         discovery = self._scanner.scan()
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
@@ -166,12 +165,10 @@ class ProfileCatalog:
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """Returns all profiles, in the order of the profile picker."""
         with self._lock:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Returns (path, reason) pairs of skipped files."""
         with self._lock:
             return list(self._discovery.skipped)
 
@@ -237,7 +234,6 @@ class ProfileCatalog:
         return place if run is None else replace(place, run=run, worker=None)
 
     def payload(self) -> Catalog:
-        """Returns the response of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
         why = {entry.files.run: entry.files.grouped_by for entry in entries}

@@ -50,20 +50,16 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A loaded profile and its loaded captures."""
-
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns the column files, as input for a worker process."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
     @property
     def key(self) -> str:
-        """Returns a cache key of the profile and its captures."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
@@ -72,8 +68,6 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Captures:
-    """Captures in the log directory, and captures at other paths given on the command line."""
-
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
         self._loader = loader

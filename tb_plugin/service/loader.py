@@ -111,7 +111,6 @@ class Loader:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Stops loading a profile whose file was deleted or changed."""
         with self._lock:
             load = entry.leave()
         self._stop(load)

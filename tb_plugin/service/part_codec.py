@@ -32,7 +32,6 @@ class StoredFrame(Struct, frozen=True):
     title: str
     columns: list[Column]
     data: bytes
-    """Arrow IPC stream."""
     row_key: list[str]
     name_column: str
     sort: Sort | None

@@ -33,8 +33,6 @@ MAX_WINDOWS = 8
 
 
 class Changes:
-    """Counter of changes in a catalog."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._count = 0
@@ -52,7 +50,6 @@ class Changes:
 class Load:
     def __init__(self) -> None:
         self.path = ""
-        """Column file that is being written."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
         """Progress of the copy of a remote profile into the local cache; None for local files."""
@@ -92,7 +89,6 @@ class Standing(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     """None in all states except ``ready``."""
     path: str = ""
-    """Latest complete column file."""
 
     @property
     def fraction(self) -> float:
@@ -107,7 +103,6 @@ class Entry:
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self.files = found
-        """The name and the files of the profile, as found by the last scan."""
         self.window = window
         """Requested window; "" = the whole trace, or as much of it as fits in memory."""
         self.now = Standing()
@@ -125,7 +120,6 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Returns (run, worker, span)."""
         return (self.files.run, self.files.worker, self.files.span)
 
     @property
@@ -233,7 +227,6 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """Marks the file of a ``ready`` entry as deleted."""
         if not self.vanished:
             self.vanished = True
             self._changes.note()

@@ -285,7 +285,6 @@ class Workspace:
         self._team.end_leases()
 
     def close(self) -> None:
-        """Stops the background scan and the workers."""
         self.catalog.stop()
         self._workers.close()
 

@@ -36,7 +36,6 @@ class Compilations(msgspec.Struct, frozen=True, eq=False):
     """Names of compiled regions, such as ``3/0``: a function number and a compilation number."""
 
     def repeats(self) -> Bool:
-        """Returns, for each region name, whether its function was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
@@ -56,7 +55,6 @@ def spans_of(trace: TraceTable, row: Int64) -> Spans:
 
 @cached_by_argument
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns all compilations in the trace, in all steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -84,7 +82,6 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
 
 @cached_by_argument
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns all guard checks in the trace, in all steps."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -145,7 +142,6 @@ def first_calls(trace: TraceTable) -> Int64:
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each host row is inside a backward operator."""
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found
 

@@ -65,7 +65,6 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns all graph breaks in the trace, in all steps."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])

@@ -44,14 +44,12 @@ class Regions(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def has_regions(trace: TraceTable) -> bool:
-    """Returns whether the trace contains compiled code."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return bool((name_matches(trace, f"^{re.escape(REGION)}") & host).any())
 
 
 @cached_by_argument
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns all compiled calls in the trace, in all steps."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent

@@ -107,7 +107,6 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def way_slices(time_ns: Mapping[int, int], prefix: str, window: str) -> list[Slice]:
-    """Returns a chart slice for each way of matching that has device time."""
     return [
         Slice(
             Metric(f"{prefix}_{way.name.lower()}", title, "ns", what, window),

@@ -85,7 +85,6 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns the time ranges in which a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 

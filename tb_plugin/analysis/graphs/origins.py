@@ -119,7 +119,6 @@ class _Known:
 
 @cached_by_argument
 def origins_of(trace: TraceTable) -> Origins:
-    """Returns the captured scopes of all replayed work in the trace, in all steps."""
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)

@@ -46,7 +46,6 @@ class Graphs(msgspec.Struct, frozen=True, eq=False):
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns the slice that selects the nodes of a graph in the columns."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
@@ -71,13 +70,11 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def has_replays(trace: TraceTable) -> bool:
-    """Returns whether the trace contains graph launches, or device work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
 @cached_by_argument
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns all graph launches that ran device work, in all steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -137,7 +134,6 @@ def replays_of(trace: TraceTable) -> Replays:
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the index of the replay that ran each device row."""
     replays = replays_of(trace)
     order = np.argsort(replays.work, kind="stable")
     at = order[np.searchsorted(replays.work[order], rows)]

@@ -64,7 +64,6 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
 
 
 def word_of(cause: Cause) -> str:
-    """Returns the key of an idle cause in filters, tables and responses."""
     return cause.name.lower()
 
 

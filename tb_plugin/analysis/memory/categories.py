@@ -65,7 +65,6 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns the training stages in which each block of a device was allocated and released."""
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))

@@ -26,13 +26,10 @@ SHORT_LIFE = 0.1
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Texts about a device and a piece of code, for a finding."""
-
     recorder: Recorder
     device: str
     """Device that the finding names; "" = none."""
     code: str
-    """Template that names the allocating code."""
     figures: Sequence[Figure]
 
     @property

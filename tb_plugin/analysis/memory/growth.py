@@ -191,8 +191,6 @@ def live_of(blocks: Blocks, moments: Int64) -> tuple[Int64, Int64]:
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
-    """Allocated memory after each of two events, one row per owner."""
-
     owner: Int64
     first_bytes: Int64
     first_blocks: Int64

@@ -78,13 +78,11 @@ class Roles(msgspec.Struct, frozen=True, eq=False):
         return len(self.row)
 
     def among(self, *roles: Role) -> Bool:
-        """Returns whether each row has one of these roles."""
         return np.isin(self.role, roles)
 
 
 @cached_by_argument
 def roles_of(trace: TraceTable) -> Roles:
-    """Returns all device work in the trace that has a role."""
     names = trace.recorder.parallel
     every = (
         names.sharding, names.sending, names.receiving, names.exchanging, names.routing, names.experts,

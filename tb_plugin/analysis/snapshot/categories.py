@@ -34,7 +34,6 @@ WHY = {
 
 class BlockCategories(msgspec.Struct, frozen=True, eq=False):
     of: Int8
-    """For each block, an index into ``names``."""
     names: tuple[str, ...]
     """Keys of ``memory_categories.ORDER``, followed by additional categories that the snapshot contains."""
     source: Source

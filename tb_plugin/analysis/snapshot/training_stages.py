@@ -75,7 +75,6 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 
 def lives_of(device: DeviceLevels) -> Lives:
-    """Returns the training stages in which each block of a device was allocated and released."""
     stack_stages = _stages(device.snapshot)
     begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
     action, own = device.action, device.snapshot.events.stack[device.events]

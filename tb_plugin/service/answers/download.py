@@ -20,7 +20,6 @@ class Download(msgspec.Struct, frozen=True):
     gzipped: bool = False
 
     def plain(self) -> Iterator[bytes]:
-        """Yields the uncompressed content in chunks."""
         if not self.gzipped:
             yield from self.chunks
             return

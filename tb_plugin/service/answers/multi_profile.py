@@ -39,13 +39,10 @@ _NAMED = 5
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request for a view of several profiles, or for the table ``params.table``."""
-
     place: Place
     analysis: Analysis[Any]
     params: Params
     steps: str = ""
-    """Text of the step selection."""
     kind: AnswerKind = "json"
     mode: Mode = "start"
 

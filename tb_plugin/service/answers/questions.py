@@ -43,8 +43,6 @@ _UNPACKED_FACTOR = 5
 
 
 class AskView(msgspec.Struct, frozen=True):
-    """A view of one profile, or the table ``params.table``."""
-
     file: ModelFile
     view_id: str
     params: Params
@@ -57,14 +55,11 @@ class AskView(msgspec.Struct, frozen=True):
 
 
 class AskMultiView(msgspec.Struct, frozen=True):
-    """A view of several profiles, or the table ``params.table``."""
-
     parts: tuple[tuple[str, str], ...]
     """(worker, result file) pairs."""
     view_id: str
     params: Params
     steps: str
-    """Text of the step selection."""
     kind: AnswerKind = "json"
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -153,8 +148,6 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
 
 
 class AskTiles(msgspec.Struct, frozen=True):
-    """Tiles of the timeline."""
-
     file: ModelFile
     level: int
     wanted: tuple[Tile, ...]
@@ -187,8 +180,6 @@ class WriteWindow(msgspec.Struct, frozen=True):
 
 
 class WriteStacks(msgspec.Struct, frozen=True):
-    """Writes merged stacks to the gzipped file ``target``."""
-
     file: ModelFile
     params: Params
     form: str
@@ -205,8 +196,6 @@ class WriteStacks(msgspec.Struct, frozen=True):
 
 
 class WritePart(msgspec.Struct, frozen=True):
-    """Computes the result of a view for one profile and writes it to the file ``target``."""
-
     file: ModelFile
     view_id: str
     params: Params

@@ -29,7 +29,6 @@ _END = "\r\n"
 
 
 def as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         for piece in _pieces(data.unify_dictionaries(), rows):

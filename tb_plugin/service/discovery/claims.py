@@ -34,7 +34,6 @@ class Claims:
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Returns whether no file of a draft belongs to another profile."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:

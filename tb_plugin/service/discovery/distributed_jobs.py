@@ -41,7 +41,6 @@ _Recording = tuple[int, int, ProfileFiles]
 
 
 def is_on() -> bool:
-    """Returns whether TORCH_TRACE_GROUP allows merging folders."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 

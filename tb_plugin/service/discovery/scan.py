@@ -59,7 +59,6 @@ class Discovery(msgspec.Struct):
     files: int = 0
     problems: list[UserError] = msgspec.field(default_factory=list)
     ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
-    """Excluded rules by log directory."""
 
 
 class Scanner:

@@ -63,8 +63,6 @@ _QUEUED_PER_WORKER = 2
 
 @dataclass(frozen=True)
 class RankJob:
-    """A rank to summarise, with everything that another process or machine needs for it."""
-
     name: str
     """RUN/WORKER/SPAN."""
     folder: str = field(repr=False)
@@ -91,13 +89,10 @@ Kind = Literal["written", "current", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a RankJob."""
-
     name: str
     kind: Kind
     size_bytes: int = 0
     reason: str = ""
-    """Reason of a failure."""
     body: bytes = field(default=b"", repr=False)
     """The summary, if it is returned instead of written to a file."""
     is_complete: bool = True
@@ -157,7 +152,6 @@ def _outcome(asked: Job[Outcome], future: Future[Outcome]) -> Outcome:
 
 @cache
 def code_digest() -> str:
-    """Returns a hash of all source files of the package."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):

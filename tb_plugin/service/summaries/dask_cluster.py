@@ -62,7 +62,6 @@ def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outc
     client = _connected(scheduler)
     coming = iter(jobs)
     names: dict[Any, str] = {}
-    """Name of the rank by Dask future."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         _check_versions(client, scheduler)

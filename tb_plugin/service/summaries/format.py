@@ -102,7 +102,6 @@ class SummaryHeader(Struct, frozen=True):
     steps: list[StepInfo]
     read: ReadInfo
     job: JobInfo | None = None
-    """Distributed job reported by the trace."""
 
 
 class Wanted(msgspec.Struct, frozen=True):

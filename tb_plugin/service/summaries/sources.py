@@ -68,7 +68,6 @@ class RankSummary(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Returns a cache key that changes with the file and with ``wanted``."""
         settings = self.wanted.settings
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
@@ -138,8 +137,6 @@ def _fetched(summaries: Sequence[RankSummary]) -> list[UserError | None]:
 
 
 class Summaries:
-    """Rank summaries of profiles, and which of them are refused."""
-
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._known: WeakKeyDictionary[ProfileFiles, tuple[Settings, tuple[RankSummary, ...]]] = WeakKeyDictionary()
@@ -158,7 +155,6 @@ class Summaries:
         return refused
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
-        """Returns the summaries of a profile, in order of preference."""
         found = entry.files
         if not found.summaries or entry.window:
             return ()

@@ -37,14 +37,10 @@ _MAX_FILES = 64
 
 
 class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
-    """The column file of a loaded profile, and the id of its model."""
-
     path: str
     model: str
     captures: tuple[ModelFile, ...] = ()
-    """Column files of the graph captures."""
     names: tuple[str, ...] = ()
-    """Capture names, for users."""
     captures_key: str = ""
     """One text that identifies all captures."""
 
@@ -124,7 +120,6 @@ class OpenModels:
         put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Drops all cached values of a file that will be rewritten."""
         for file in [file for file in self._files if path in _paths(file)]:
             opened = self._files.pop(file)
             MEMO.forget(opened)

@@ -61,17 +61,13 @@ class Summary(msgspec.Struct, frozen=True):
     read: ReadInfo
     data_notice_count: int
     columns: Seal
-    """Checksum of the column file."""
     window: WindowInfo | None = None
     trace_steps: list[str] = []
     """Labels of all steps of the trace, if only a window is open."""
     clock: ClockInfo | None = None
     has_replays: bool = False
-    """Whether the trace launches CUDA graphs."""
     key_figures: list[Figure] = []
-    """Key numbers in the list of profiles."""
     has_captures: bool = False
-    """Whether the trace contains the captures of its CUDA graphs."""
     absent: list[ViewInfo] = []
     """Views that the navigation does not show, with the reason for each."""
     ranks: list[str] = []
@@ -84,8 +80,6 @@ def rank_ending(rank: str, ending: str) -> str:
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Opens a loaded profile and its cached results in advance."""
-
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
@@ -93,8 +87,6 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class AskOffered(msgspec.Struct, frozen=True):
-    """Computes which views apply to a loaded profile and its captures."""
-
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
@@ -332,7 +324,6 @@ CUT_OFF = "Let the job finish writing the file, or record again: the missing par
 
 
 def expected_view(analysis: Analysis[Any]) -> ViewInfo:
-    """Returns the navigation entry of a view, assuming that the view applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
 

@@ -52,8 +52,6 @@ TICK_SECONDS = 0.25
 
 
 class Workers:
-    """Answers questions, in worker processes (Pool) or in the calling process (InlineWorkers)."""
-
     budget: int
     """Memory in bytes for all concurrent parses. A larger profile is opened as a window."""
 

@@ -64,16 +64,10 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Options(TypedDict, total=False):
-    """Options of a submitted question."""
-
     key: str
-    """The file that the question uses."""
     heavy: bool
-    """Whether the question is a parse."""
     peak_memory_bytes: int
-    """Estimated peak memory of a parse."""
     label: str
-    """Path of the trace, for messages."""
 
 
 class Killable(Protocol):
@@ -92,7 +86,6 @@ class Job(Generic[Answer]):
         self.long = False
         """True if it was stopped to make room. Like a parse, it may not use the last free worker."""
         self.stopped: TorchTraceError | None = None
-        """The reason why the job was stopped."""
         self.gives_way = False
         """True if the worker was stopped and the job returns to the queue."""
         self.queued_at = time.monotonic()
@@ -120,6 +113,5 @@ class Job(Generic[Answer]):
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Stores a progress report and the start time of its stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())

@@ -44,8 +44,6 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """Reports that a question failed with a known error."""
-
     error: UserError
 
 

@@ -133,7 +133,6 @@ class Seat:
         return self.process
 
     def bury(self, error: Exception) -> Death:
-        """Closes a dead process and returns how the process ended."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is None:

@@ -23,8 +23,6 @@ Int32 = npt.NDArray[np.int32]
 
 
 class GeneratedName(msgspec.Struct, frozen=True):
-    """Data that the name of a generated kernel contains."""
-
     kind: str | None
     """Kind in words, or as written in the name; None if the name contains no kind."""
     operators: tuple[str, ...]
@@ -63,7 +61,6 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 @cached_by_argument
 def generated_kernels(trace: TraceTable) -> Generated:
-    """Returns the generated kernels in all steps of a trace."""
     generated = name_matches(trace, trace.recorder.compiled.kernel)
     row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()

@@ -163,7 +163,6 @@ def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
 
 
 def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
-    """Returns one row per recorded step with compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
     steps = steps if steps.recorded else steps.take([])
     compilations, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
@@ -171,7 +170,6 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     compiling = measure_within(union(trace.start_ns[compilations.row], trace.ends(compilations.row)), begin, end)
 
     def within(row: Int64, values: Int64) -> Int64:
-        """Returns, for each step, the sum of ``values`` over the rows that start in the step."""
         at = steps.at(trace.start_ns[row], on_host=True)
         return sum_by(at[at != MISSING], values[at != MISSING], len(steps.label))
 

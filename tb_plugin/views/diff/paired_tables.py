@@ -74,7 +74,6 @@ class Scaling(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> str:
-        """Returns the name of the time window for metric definitions."""
         return (
             "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
         )
@@ -199,7 +198,6 @@ def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
 
 
 def range_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the table of ranges by name; empty for traces with other events."""
     if not is_range_trace(trace):
         return {}
     data = ranges_by_name(trace)

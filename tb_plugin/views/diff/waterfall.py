@@ -78,7 +78,6 @@ def headline(
     titles: tuple[str, str] = ("", ""),
     notes: tuple[str, str] = ("", ""),
 ) -> Figures:
-    """Returns the times of both sides, their difference and their ratio."""
     figures = [
         METRICS.figure("base_step_ns", base_ns, titles[0], note=notes[0]),
         METRICS.figure("exp_step_ns", exp_ns, titles[1], note=notes[1]),
@@ -89,7 +88,6 @@ def headline(
 
 
 def waterfall(name: str, title: str, window: str, base: StepTime, exp: StepTime) -> Breakdown:
-    """Returns the changes of all parts that have time on a side."""
     changes = part_differences(base, exp)
     return Breakdown(
         name=name,

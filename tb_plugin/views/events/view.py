@@ -56,7 +56,6 @@ class Origin:
         return bool(self._around)
 
     def figures(self) -> Figures:
-        """Returns the innermost operator, its inputs, and how the operator was matched."""
         figures: list[Figure] = []
         operators = self._of(EventKind.OPERATOR)
         if operators:

@@ -64,7 +64,6 @@ class Account(msgspec.Struct, frozen=True, eq=False):
 
 
 def account_of(trace: TraceTable, chosen: Bool) -> Account:
-    """Returns the replays that contain selected device work, and the selected device work."""
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)

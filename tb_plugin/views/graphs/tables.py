@@ -43,7 +43,6 @@ class Repeated(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Returns the index after the last repeat."""
         return self.begin + self.length * self.count
 
 
@@ -146,7 +145,6 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 
 def parts_of(account: Account) -> Parts:
-    """Returns the repeated part of each selected graph."""
     graphs, time_ns = account.replays.graphs, _node_times(account)
     found: dict[int, Repeated | None] = {}
     for graph in np.unique(account.graph).tolist():

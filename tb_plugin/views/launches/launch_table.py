@@ -132,7 +132,6 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns queue depth statistics for each device that has recorded launches."""
     every, chosen = launch_table(trace), windows
     device = trace.device[every.row]
     found = []

@@ -54,8 +54,6 @@ def _found(check: Callable[[TraceTable], Iterable[Notice]], trace: TraceTable) -
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check with a fixed text."""
-
     rule: str
     severity: Severity
     text: str

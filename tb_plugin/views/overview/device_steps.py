@@ -183,7 +183,6 @@ def _times_in(table: pa.Table) -> list[str]:
 
 
 def steps_frame(found: Mapping[str, Times], labels: Sequence[str]) -> Frame:
-    """Returns one row per device and step."""
     data = {
         "device": pa.array([device for device in found for _ in labels], pa.string()),
         "step": pa.array([*labels] * len(found), pa.string()),
@@ -208,8 +207,6 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 class OfDevices(msgspec.Struct, frozen=True):
-    """Payloads about device time in steps."""
-
     bars: Mapping[str, Breakdown]
     frames: Mapping[str, Frame]
     facts: dict[str, Number]

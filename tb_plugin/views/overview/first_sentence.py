@@ -164,7 +164,6 @@ def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence about the bottleneck of the program. Without a bottleneck, the result is empty."""
     verdict = findings.verdict
     if verdict is None:
         return []

@@ -37,7 +37,6 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     item: Int64
 
     def some(self, items: Bool) -> Work:
-        """Returns the pairs whose item is marked in ``items``."""
         item_flags = items[self.item]
         return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
@@ -51,8 +50,6 @@ class Work(msgspec.Struct, frozen=True, eq=False):
 
 
 class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
-    """Selected annotations, the phases of the annotations, and the work inside the annotations."""
-
     calls: Calls
     of: Int64
     phases: Phases
@@ -105,7 +102,6 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
 
 
 def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """Returns the numeric columns, one value per group of calls."""
     calls, count = found.calls, len(groups)
     spans = Spans(calls.track, calls.start, calls.end)
     once = outermost_of(groups.of, spans, calls.parent)
@@ -184,7 +180,6 @@ def by_step(trace: TraceTable, found: PhaseCalls, steps: list[int]) -> ByStep:
 
 
 def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
-    """Returns one row per phase and step."""
     data = {
         "phase": pa.array(found.phases.labels, pa.string()).take(pa.array(steps.phase)),
         "step": pa.array(steps.labels, pa.string()).take(pa.array(steps.step)),

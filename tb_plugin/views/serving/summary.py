@@ -69,7 +69,6 @@ def headline_figures(found: Taken) -> Figures:
 
 
 def answer_of(found: Taken) -> list[Notice]:
-    """Returns the summary of the server steps in words."""
     numbers, trace = figures_of(found), found.trace
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
@@ -132,7 +131,6 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns numbers about each mode, over all selected steps."""
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]
@@ -156,7 +154,6 @@ DOTS = 3_000
 
 
 def time_by_mode(found: Taken) -> Breakdown:
-    """Returns the time of the selected steps by mode."""
     total = METRICS["mode_total_ns"]
     parts = [
         Slice(
@@ -172,12 +169,10 @@ def time_by_mode(found: Taken) -> Breakdown:
 
 
 def category_of(mode: Mode) -> str:
-    """Returns the color category that charts use for a mode."""
     return f"mode_{mode_name(mode)}"
 
 
 def kernel_classes_by_mode(found: Taken) -> Series:
-    """Returns kernel time by class, one bar per mode."""
     times = found.class_time
     metric = METRICS["mode_class_ratio"]
     lines = [

@@ -53,7 +53,6 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def time_ns(self) -> Int64:
-        """Returns the duration of every step of the trace."""
         return self.trace.steps.end_ns - self.trace.steps.start_ns
 
     @cached_property

@@ -42,7 +42,6 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
 
 
 def head_of(pyramid: Pyramid) -> Timeline:
-    """Returns the lanes, the zoom levels and the utilization of the whole trace."""
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
     work = of_kind(trace.kind, *DEVICE_WORK)
