@@ -35,8 +35,8 @@ BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
 class AllocatedIn(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
+    selects = "steps"
+    own = ("at_ns", "address", "bytes")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage

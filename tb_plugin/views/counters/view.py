@@ -80,8 +80,8 @@ OTHER_COPIES = ("copies", "Copies, other")
 
 
 class CountersAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
+    selects = "steps"
+    own = ("start_ns", "end_ns", "width")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage

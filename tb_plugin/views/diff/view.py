@@ -122,8 +122,7 @@ class _Sides(msgspec.Struct, frozen=True):
 class Diff(DeclaredView, entry=VIEW):
     """Compares two profiles: the first part is the baseline, the second part is the experiment."""
 
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps,)
+    selects = "steps"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the data of one profile, such as call tree and devices. Raises BadRequest for unknown steps."""

@@ -7,14 +7,12 @@ The users of a tensor are the later nodes that read the tensor, until another no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -22,7 +20,7 @@ from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload
 from tb_plugin.views.execution_nodes import VIEW
 
 Int64 = npt.NDArray[np.int64]
@@ -75,8 +73,7 @@ METRICS = SHARED.adding(
 
 
 class ExecutionNodes(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in _NODE_PARAMETERS)
+    own = tuple(_NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
         """Returns all nodes, or the one selected. Raises BadRequest, NotFoundError."""
@@ -102,9 +99,6 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         }
         facts = {"execution.nodes": len(trace), "execution.tensors": tensors}
         return Part(coverage, facts, {nodes.name: nodes}, payloads, (*payloads, nodes.name))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _nodes(trace: ExecutionTrace) -> Frame:

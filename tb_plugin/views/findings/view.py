@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
@@ -22,7 +20,7 @@ from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -65,9 +63,6 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
         }
         coverage = select_rows(trace, params.steps).coverage
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:

@@ -34,8 +34,8 @@ CHAIN = 100
 
 
 class FlowsAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
+    selects = "steps"
+    own = ("event", "start_ns", "end_ns", "kinds", "most")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the arrows of ``event`` or of the time range. Raises BadRequest for an invalid parameter."""

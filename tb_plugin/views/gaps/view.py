@@ -7,14 +7,12 @@ launch was early and the work waited on the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of, int_param
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import TITLES, Cause, word_of
@@ -29,7 +27,7 @@ from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Metric, Table, View
+from tb_plugin.payloads import Column, Metric
 from tb_plugin.views.gaps import VIEW
 
 WINDOW_WORDS = "the window"
@@ -90,8 +88,8 @@ _COLUMNS = (
 
 
 class Gaps(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
+    selects = "steps"
+    own = ("start_ns", "end_ns", "min_ns")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``. Raises BadRequest."""
@@ -106,9 +104,6 @@ class Gaps(DeclaredView, entry=VIEW):
         )
         frames = {"gaps": _frame(trace, found.take(_longest(found)))}
         return Part(coverage, {}, frames, {}, ("gaps",))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 class _Found(msgspec.Struct, frozen=True, eq=False):

@@ -55,8 +55,8 @@ LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
 class Kernels(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (*params.chosen, params.get("communication"))
+    selects = "events"
+    own = ("communication",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)

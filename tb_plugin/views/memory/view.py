@@ -41,12 +41,11 @@ from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, ste
 # Columns of the curve unless the client requests another width.
 WIDTH = 800
 _WINDOW = ("device", "start_ns", "end_ns")
-OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
 class Memory(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in OWN))
+    selects = "steps"
+    own = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         requested = tuple((key, params.get(key)) for key in _WINDOW)

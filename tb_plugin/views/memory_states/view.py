@@ -20,8 +20,7 @@ from tb_plugin.views.memory_states import VIEW
 class MemoryStates(DeclaredView, entry=VIEW):
     """Memory by training state, on the accelerator with the most allocator events, else on the host."""
 
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps,)
+    selects = "steps"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the blocks of each training state by size; empty if categories are unknown."""

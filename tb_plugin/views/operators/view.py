@@ -73,8 +73,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 class Operators(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
@@ -18,7 +16,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.payloads import Figures, Payload, Sort
 from tb_plugin.views.parallelism import VIEW
 
 Int64 = npt.NDArray[np.int64]
@@ -61,8 +59,7 @@ METRICS = SHARED.adding(
 
 
 class Parallelism(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -73,9 +70,6 @@ class Parallelism(DeclaredView, entry=VIEW):
         count = len(steps.label) if steps.recorded else 0
         payloads: dict[str, Payload] = {"summary": _summary(facts, count)}
         return Part(selection.coverage, facts, {"roles": frame}, payloads, ("summary", "roles"))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:

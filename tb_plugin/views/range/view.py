@@ -56,8 +56,8 @@ _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
 class Range(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, params.get("start_ns"), params.get("end_ns"))
+    selects = "steps"
+    own = ("start_ns", "end_ns")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage

@@ -33,8 +33,7 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 class SnapshotDiff(DeclaredView, entry=VIEW):
     """Compares two memory snapshots: the first part is the baseline, the second part is the experiment."""
 
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.get("device"),)
+    own = ("device",)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
