@@ -17,7 +17,7 @@ from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 from tb_plugin.views.distributed.rank.profile import CALL, GROUP, table
 from tb_plugin.views.distributed.view import Distributed
 from tb_plugin.views.ranks_collectives.view import RanksCollectives
-from tests.builders import trace
+from tests.builders import payload_of, trace
 from tests.flight import call, flight
 
 VIEW = Distributed()
@@ -59,8 +59,7 @@ def dumped(worker: str, numbers: Sequence[int], **more: Any) -> Part:
 def told(parts: Sequence[Part], dumps: Sequence[Part]) -> tuple[list[dict[str, Any]], Mapping[str, Notice]]:
     view = VIEW.answer([VIEW.join(parts, dumps)], Params())
     assert isinstance(view, View)
-    notices = view.payloads["findings"]
-    assert isinstance(notices, Notices)
+    notices = payload_of(view, "findings", Notices)
     return view.payloads["recorders"].rows, {notice.rule: notice for notice in notices.notices}  # type: ignore[union-attr]
 
 
@@ -141,8 +140,7 @@ def test_the_page_names_the_rank_that_lacks() -> None:
     parts = [replace(traced(f"rank{one['distributed.rank']}", [1, 2]), facts=one) for one in facts]
     view = VIEW.answer(parts, Params())
     assert isinstance(view, View)
-    notices = view.payloads["findings"]
-    assert isinstance(notices, Notices)
+    notices = payload_of(view, "findings", Notices)
     (notice,) = (each for each in notices.notices if each.rule == "bounds")
     assert "without a trace: rank 1." in notice.text
 

@@ -18,7 +18,7 @@ from tb_plugin.views.distributed.bandwidth.measured import line_of
 from tb_plugin.views.distributed.bandwidth.payloads import nodes_short
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, table
 from tb_plugin.views.distributed.view import Distributed
-from tests.builders import trace
+from tests.builders import payload_of, trace
 from tests.conftest import sample
 
 VIEW = Distributed()
@@ -156,9 +156,7 @@ def test_planted_latency_and_bandwidth_come_back_beside_outliers(
 def test_sizes_of_latency_alone_are_in_the_table_and_not_in_the_chart() -> None:
     def chart(*sizes: int) -> Series:
         calls = [reduced(10**7 * i, 5000 + 100 * i, size, i, group_ranks="[0, 1]") for i, size in enumerate(sizes)]
-        found = view([part_of(name, "n0", calls) for name in "ab"]).payloads["bandwidth"]
-        assert isinstance(found, Series)
-        return found
+        return payload_of(view([part_of(name, "n0", calls) for name in "ab"]), "bandwidth", Series)
 
     mixed = chart(4, 1024, 1 << 20)
     assert mixed.x == [1024, 1 << 20] and "sizes below 512 B" in mixed.subtitle
@@ -184,8 +182,7 @@ def test_a_slow_pair_of_nodes_is_named() -> None:
         ]
         parts += [part_of(f"rank{number + i}", node, calls) for i, node in enumerate((first, second))]
         number += 2
-    notices = view(parts).payloads["findings"]
-    assert isinstance(notices, Notices)
+    notices = payload_of(view(parts), "findings", Notices)
     (slow,) = [notice for notice in notices.notices if notice.rule == "slow_nodes"]
     figures = {figure.metric.key: figure.value for figure in slow.figures}
     assert figures["nodes"] == "n0, n4" and figures["slowdown"] == pytest.approx(1.5, rel=0.01)

@@ -12,7 +12,7 @@ from tb_plugin.analysis.base import Params, Part
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.view import Distributed
-from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, payload_of, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 
 REAL = [
@@ -115,8 +115,7 @@ def ranks(*calls: Sequence[tuple[int, int]]) -> list[Part]:
 def notices(parts: list[Part]) -> dict[str, Notice]:
     view = Distributed().answer(parts, Params())
     assert isinstance(view, View)
-    found = view.payloads["findings"]
-    assert isinstance(found, Notices)
+    found = payload_of(view, "findings", Notices)
     return {notice.rule: notice for notice in found.notices}
 
 

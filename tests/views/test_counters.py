@@ -22,7 +22,7 @@ from tb_plugin.model.trace.window import choose, parse_window
 from tb_plugin.payloads import Counter, Counters
 from tb_plugin.payloads.export import to_json
 from tb_plugin.views.counters.view import LONGEST_LIST
-from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, trace
+from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, payload_of, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE, sample
 from tests.depth import sampled
 
@@ -33,9 +33,7 @@ WITH_DEVICES = [name for name in UNLIKE if name.startswith("synthetic") and not 
 
 def counters(table: TraceTable, start: Any = "", end: Any = "", width: Any = "") -> Counters:
     extra = (("start_ns", str(start)), ("end_ns", str(end)), ("width", str(width)))
-    found = part(table, "counters", extra=extra).payloads["counters"]
-    assert isinstance(found, Counters)
-    return found
+    return payload_of(part(table, "counters", extra=extra), "counters", Counters)
 
 
 def by_key(table: TraceTable, start: Any = "", end: Any = "", width: Any = "") -> dict[str, Counter]:

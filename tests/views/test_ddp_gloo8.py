@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.payloads import Notices, Table, View
 from tb_plugin.views.distributed.view import Distributed
+from tests.builders import payload_of
 from tests.conftest import SAMPLES, sample
 
 VIEW = Distributed()
@@ -25,8 +26,7 @@ def ranks() -> list[Part]:
 def test_the_planted_rank_is_named(ranks: list[Part]) -> None:
     answer = VIEW.answer(ranks, Params())
     assert isinstance(answer, View)
-    found = answer.payloads["findings"]
-    assert isinstance(found, Notices)
+    found = payload_of(answer, "findings", Notices)
     (late,) = [notice for notice in found.notices if notice.rule == "straggler"]
     values = {figure.metric.key: figure.value for figure in late.figures}
     assert (values["worker"], values["late_kernel"]) == (SLOW, "aten::mm")
@@ -54,8 +54,7 @@ def test_all_that_one_rank_states_holds_for_all_and_the_group_of_four_is_inferre
         assert row["bus_bandwidth"] == pytest.approx(row["algorithm_bandwidth"] * row["bus_factor"])
     view = VIEW.answer(ranks, Params())
     assert isinstance(view, View)
-    found = view.payloads["findings"]
-    assert isinstance(found, Notices)
+    found = payload_of(view, "findings", Notices)
     told = {notice.rule: {f.metric.key: f.value for f in notice.figures} for notice in found.notices}
     assert told["groups_inferred"] == {"inferred_calls": 4 * STEPS, "inferred_group": "first_half"}
     assert "bounds" not in told
@@ -64,8 +63,7 @@ def test_all_that_one_rank_states_holds_for_all_and_the_group_of_four_is_inferre
 def test_without_one_rank_no_group_is_inferred(ranks: list[Part]) -> None:
     answer = VIEW.answer(ranks[:-1], Params())
     assert isinstance(answer, View)
-    found = answer.payloads["findings"]
-    assert isinstance(found, Notices)
+    found = payload_of(answer, "findings", Notices)
     (bounds,) = (notice for notice in found.notices if notice.rule == "bounds")
     assert "matched calls are incomplete" in bounds.text
     assert "groups_inferred" not in {notice.rule for notice in found.notices}

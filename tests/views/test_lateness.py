@@ -22,6 +22,7 @@ from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, Lateness, late
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_of
 from tb_plugin.views.distributed.view import Distributed
 from tests import synthetic_job as jobs
+from tests.builders import payload_of
 from tests.conftest import SAMPLES, SHARED, loaded, needs_shared, sample
 from tests.depth import sampled
 
@@ -172,8 +173,7 @@ def table_of(parts: list[Part], name: str, **params: Any) -> list[dict[str, Any]
 def rules_of(parts: list[Part]) -> set[str]:
     answer = VIEW.answer([VIEW.join(parts)], Params())
     assert isinstance(answer, View)
-    notices = answer.payloads["findings"]
-    assert isinstance(notices, Notices)
+    notices = payload_of(answer, "findings", Notices)
     return {notice.rule for notice in notices.notices}
 
 

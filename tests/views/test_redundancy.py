@@ -18,7 +18,7 @@ from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.replicas import FRAME, STATE, STATES, counts_of, states_frame
 from tb_plugin.payloads import Notices, View
 from tb_plugin.views.distributed.redundancy import redundancy_notices
-from tests.builders import analysis, part, trace, whole_part
+from tests.builders import analysis, part, payload_of, trace, whole_part
 from tests.conftest import SAMPLE_FILES, sample
 
 
@@ -44,8 +44,7 @@ def changed(one: Part, frame: str, column: str, change: Callable[[pa.ChunkedArra
 def test_copies_of_one_model_are_told_with_what_sharding_frees() -> None:
     view = analysis("distributed").answer(ranks("synthetic_ddp"), Params())
     assert isinstance(view, View)
-    findings = view.payloads["findings"]
-    assert isinstance(findings, Notices)
+    findings = payload_of(view, "findings", Notices)
     (notice,) = (notice for notice in findings.notices if notice.rule == "redundant_states")
     assert notice.text.startswith("Each of the ranks {group_ranks} has gradients {repeated_gradient_bytes} in blocks")
     gradients = 332_683_776  # 12 all-reduces of 3 steps, as samples/synthetic.py makes them

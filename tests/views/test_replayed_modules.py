@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Tree
-from tests.builders import kernel, part, row, rows, trace
+from tests.builders import kernel, part, payload_of, row, rows, trace
 from tests.origins import GRAPH, tell, with_origins, with_replays
 
 DEVICE = ("device_total_ns", "device_self_ns", "backward_device_total_ns", "backward_device_self_ns")
@@ -24,8 +24,7 @@ def table() -> TraceTable:
 
 def tree(table: TraceTable, step: str) -> dict[tuple[str, ...], tuple[Any, ...]]:
     """The device times of each place, by the path of modules."""
-    found = part(table, "modules", (step,)).payloads["tree"]
-    assert isinstance(found, Tree)
+    found = payload_of(part(table, "modules", (step,)), "tree", Tree)
     paths: list[tuple[str, ...]] = []
     for node, above in zip(found.rows, found.parent, strict=True):
         paths.append((*(paths[above] if above >= 0 else ()), str(node["module"])))

@@ -10,7 +10,7 @@ from tb_plugin.analysis.graphs.origins import Way
 from tb_plugin.model.trace.schema import DEVICE_WORK, NO_OPERATOR, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
-from tests.builders import kernel, part, row, rows, trace
+from tests.builders import kernel, part, payload_of, row, rows, trace
 from tests.origins import GRAPH, with_origins, with_replays
 
 DEVICE = ("device_self_ns", "device_total_ns", "matrix_self_ratio", "matrix_total_ratio", "matrix_eligible")
@@ -61,8 +61,7 @@ def test_a_trace_without_known_replays_has_no_such_column() -> None:
 
 def test_what_nothing_tells_stays_without_an_operator_and_the_bar_says_how_the_rest_is_known() -> None:
     table = with_origins(with_replays().table(), "1", Way.EAGER, known=0.6)
-    bar = part(table, "operators").payloads["replayed"]
-    assert isinstance(bar, Breakdown)
+    bar = payload_of(part(table, "operators"), "replayed", Breakdown)
     assert {s.metric.key: s.value for s in bar.parts} == {"way_eager": 2 * 19_000, "way_graph": 2 * 20_000}
     facts = part(table, "operators").facts
     assert facts["operators.no_operator_graph_ns"] == 40_000
