@@ -287,7 +287,7 @@ def test_of_a_trace_opened_as_a_window_the_counters_inside_are_those_of_the_whol
     found, known = (part(table, "gaps").frames["gaps"].data.to_pylist() for table in (opened, whole))
 
     def inside(gaps: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
-        keys = ("stream", "start_ns", "dur_ns", "why", "host_doing", "host_doing_ns", "other_busy_ratio")
+        keys = ("stream", "start_ns", "dur_ns", "why", "host_doing", "host_doing_ns")
         within = [gap for gap in gaps if begin < gap["start_ns"] and gap["start_ns"] + gap["dur_ns"] < end]
         return {tuple(gap[key] for key in keys) for gap in within}
 

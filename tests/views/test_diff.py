@@ -13,7 +13,7 @@ from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequen
 from tb_plugin.views.diff.view import Diff
 from tb_plugin.views.diff.waterfall import ON_DEVICE
 from tests import builders
-from tests.builders import TraceBuilder, kernel, memcpy, payload_of, trace, whole_part
+from tests.builders import TraceBuilder, kernel, memcpy, paths, trace, whole_part
 
 Row = dict[str, Any]
 
@@ -37,23 +37,23 @@ def rows(base: TraceBuilder, exp: TraceBuilder, table: str, key: str = "name", *
 
 def tree(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> dict[str, tuple[str, float, float]]:
     """Path of names -> presence and both times in microseconds."""
-    payload = payload_of(page(base, exp, **extra), "call_tree", Tree)
-    found: dict[str, tuple[str, float, float]] = {}
-    paths: list[str] = []
-    for row, above in zip(payload.rows, payload.parent, strict=True):
-        paths.append(f"{paths[above]}/{row['name']}" if above >= 0 else str(row["name"]))
-        assert paths[-1] not in found
-        found[paths[-1]] = (str(row["presence"]), float(row["base_ns"]) / 1000, float(row["exp_ns"]) / 1000)  # type: ignore[arg-type]
+    payload = page(base, exp, **extra).payloads["call_tree"]
+    assert isinstance(payload, Tree)
+    named = zip(paths(payload.rows, payload.parent, "name"), payload.rows, strict=True)
+    found = {"/".join(path): (row["presence"], row["base_ns"] / 1000, row["exp_ns"] / 1000) for path, row in named}
+    assert len(found) == len(payload.rows)
     return found
 
 
 def figures(view: View) -> Row:
-    payload = payload_of(view, "headline", Figures)
+    payload = view.payloads["headline"]
+    assert isinstance(payload, Figures)
     return {figure.metric.key: figure.value for figure in payload.figures}
 
 
 def waterfall(view: View) -> dict[str, int | float]:
-    payload = payload_of(view, "waterfall", Breakdown)
+    payload = view.payloads["waterfall"]
+    assert isinstance(payload, Breakdown)
     parts = {part.category: part.value for part in payload.parts}
     assert sum(parts.values()) == payload.total
     return parts
@@ -61,7 +61,8 @@ def waterfall(view: View) -> dict[str, int | float]:
 
 def idle(view: View) -> dict[str, int | float]:
     """The idle time by cause: what the parts beside the device's work come to."""
-    payload = payload_of(view, "idle_waterfall", Breakdown)
+    payload = view.payloads["idle_waterfall"]
+    assert isinstance(payload, Breakdown)
     parts = {part.category.removeprefix("idle_"): part.value for part in payload.parts}
     beside = sum(value for part, value in waterfall(view).items() if f"{part}_ns" not in ON_DEVICE)
     assert sum(parts.values()) == payload.total == beside
@@ -69,7 +70,8 @@ def idle(view: View) -> dict[str, int | float]:
 
 
 def rules(view: View) -> list[str]:
-    payload = payload_of(view, "findings", Notices)
+    payload = view.payloads["findings"]
+    assert isinstance(payload, Notices)
     return [notice.rule for notice in payload.notices]
 
 
@@ -471,7 +473,8 @@ def test_device_time_is_shown_first_where_it_changed_most() -> None:
         return trace().step(1, 0, 10).op("aten::mm", 0, 8).launches(kernel("gemm", dur, at=5))
 
     assert rows(run(100), run(200), "operators")["aten::mm"]["base_ns"] == 100_000
-    compared = payload_of(page(run(100), run(200), per="total"), "compared", Figures)
+    compared = page(run(100), run(200), per="total").payloads["compared"]
+    assert isinstance(compared, Figures)
     assert [figure.value for figure in compared.figures] == ["device_self_ns", "total"]
 
 
@@ -485,16 +488,19 @@ def test_steps_on_one_side_only() -> None:
 def test_sums_of_unlike_numbers_of_steps_judge_nothing() -> None:
     base, exp = trace().step(1, 0, 90).op("aten::mm", 0, 80), two_steps(80, 80)
     view = page(base, exp, per="total")
-    findings = payload_of(view, "findings", Notices)
+    findings = view.payloads["findings"]
+    assert isinstance(findings, Notices)
     first = findings.notices[0]
     assert (first.rule, first.severity) == ("unlike_sums", "info")
     assert "in total" in first.text and "per step" not in first.text and "sums over 1 and 2 steps" in first.text
-    headline = payload_of(view, "headline", Figures)
+    headline = view.payloads["headline"]
+    assert isinstance(headline, Figures)
     assert [figure.metric.title for figure in headline.figures[:2]] == ["Baseline, all steps", "Experiment, all steps"]
 
 
 def test_sums_of_as_many_steps_are_called_sums() -> None:
-    findings = payload_of(page(two_steps(50, 50), two_steps(80, 80), per="total"), "findings", Notices)
+    findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
+    assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
     assert (
         "{leading_delta_ns} in total, mostly {leading_row} ({leading_row_delta_ns} of total time, "

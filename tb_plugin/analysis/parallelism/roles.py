@@ -19,14 +19,11 @@ from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.reported_collectives import matching_names, reported_collectives
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Smaller copies are numbers that a program reads, not offloaded tensors.
 LEAST_BYTES = 1 << 16
@@ -78,11 +75,13 @@ class Roles(msgspec.Struct, frozen=True, eq=False):
         return len(self.row)
 
     def among(self, *roles: Role) -> Bool:
+        """Returns whether each row has one of these roles."""
         return np.isin(self.role, roles)
 
 
 @cached_by_argument
 def roles_of(trace: TraceTable) -> Roles:
+    """Returns all device work in the trace that has a role."""
     names = trace.recorder.parallel
     every = (
         names.sharding, names.sending, names.receiving, names.exchanging, names.routing, names.experts,
@@ -114,6 +113,8 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
+    """Tests whether device work was launched inside a range whose name matches a pattern."""
+
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
         source = launched_by(trace, work).astype(np.int64)
@@ -129,6 +130,7 @@ class _Within:
 
     @property
     def backward(self) -> Bool:
+        """Returns whether each row was launched inside a backward operator."""
         return self._in(backward_operators(self._trace).row)
 
     def _in(self, ranges: Int64) -> Bool:
@@ -177,6 +179,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
+    """Sets the roles of expert work. Without expert GEMMs, only its name gives an all-to-all a role."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -199,7 +202,7 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Returns the role of each all-to-all around expert GEMMs: DISPATCH before, COMBINE after; -1 = none."""
+    """Returns the role of each all-to-all (-1 = none): DISPATCH before expert GEMMs, COMBINE after them."""
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
     products_here = np.sort(trace.start_ns[products])
@@ -217,7 +220,7 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Returns the moved bytes (-1 = unknown): recorded, or computed from element counts."""
+    """Returns the moved bytes: recorded for copies, computed from elements for collectives (-1 = unknown)."""
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -228,7 +231,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns the exposed time of the rows in a mask over ``roles_of``. Overlapping work counts once."""
+    """Returns the exposed time of work selected by a mask over ``roles_of``, without double counting."""
     roles = roles_of(trace)
     found = []
     for alone, some in _exposed_ranges(trace, roles.row, roles.role):
@@ -238,6 +241,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
+    """Returns the exposed time of each collective and each offloading copy."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
@@ -245,6 +249,7 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
+    """Yields exposed time ranges with their mask: first of communication, then of offloading copies."""
     yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

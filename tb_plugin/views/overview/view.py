@@ -28,9 +28,20 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Breakdown, Column, Figures, Line, Link, Metric, Notice, Notices, Payload, Series, Slice
-from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
-from tb_plugin.rules._ordered_findings import Findings, findings_of
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    Figures,
+    Line,
+    Link,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Slice,
+)
+from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
@@ -123,6 +134,7 @@ class Overview(DeclaredView, entry=VIEW):
 
 
 def _card(parts: Isolation, title: str, make: Callable[[], Card | None]) -> dict[str, Payload]:
+    """Returns the payload by name. Without a payload, or if its computation fails, the result is empty."""
     card = parts.run(title, make, None)
     return {} if card is None else {card.name: card}
 

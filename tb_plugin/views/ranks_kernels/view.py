@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of
-from tb_plugin.analysis.job_tables.outliers import outlier_rows
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.outlying_ranks import outlier_rows
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView

@@ -31,7 +31,7 @@ MIN_ANCHORS_FOR_DRIFT = 12
 # upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
 # a drift counts as non-zero above this many standard errors
-SURE_ERRORS = 4
+SURE_ERRORS = 5
 
 _MAX_ROUNDS, _MAX_SOLVER_STEPS = 30, 80
 # below this relative curvature a search direction is flat; rounding errors are about 1e-16

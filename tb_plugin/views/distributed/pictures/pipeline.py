@@ -18,7 +18,7 @@ from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of, selected_columns
+from tb_plugin.views.distributed.pictures.heat_map import available_measures, grid_of, selected_columns
 from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short, worker_ranks
 
 Int64 = npt.NDArray[np.int64]

@@ -14,7 +14,6 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges
 from tb_plugin.analysis.parallelism.experts import split_sizes
-from tb_plugin.analysis.replicas import FRAME, STATE
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.lib.groupby import group, sum_by
@@ -77,7 +76,7 @@ MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 # Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
 # change the stamp automatically.
 MEANING = 2
-# tables that every part has; reported tables and memory are optional
+# tables that every part has; reported tables are optional
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
@@ -92,7 +91,6 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     "process_groups": ("group", "group_ranks"),
     "devices": ("device",),
     RANK: ("alone", "kernels_missing", "ranks_at_least"),
-    FRAME: tuple(STATE),
 }
 
 # ranges of the facts of a part; a fact may be None
@@ -365,7 +363,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
     should not load pandas.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
-    every = {**ALWAYS, **stated, FRAME: STATE}
+    every = {**ALWAYS, **stated}
     return {name: pa.schema(list(columns.items())) for name, columns in every.items()}
 
 
