@@ -98,10 +98,6 @@ def open(
 
 
 def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
-    """Returns the first worker of the selected job. None if a worker is selected or the selection is ambiguous.
-
-    Other files in the run, such as flight recorder dumps, are not workers of the job.
-    """
     if place.worker is not None:
         return None
     kind = analysis_by_id(_OF_JOBS).model

@@ -89,11 +89,7 @@ def finding(notice: Notice) -> Finding:
 
 
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
-    """Returns the findings among payloads, in order.
-
-    If a rule and a view report the same problem, it is returned once. ``answers`` adds the sentences that answer
-    the question of a view.
-    """
+    """Returns the findings in order, equal ones once. ``answers`` adds the sentences that answer views."""
     return _of(payloads, "training", *(("answer",) if answers else ()))
 
 

@@ -51,7 +51,6 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 def scale_for(unit: Unit, largest: float) -> Scale:
-    """Returns the scale in which ``largest``, the largest absolute value, is displayed."""
     if unit == "ratio":
         return Scale(unit, 0.01, "%")
     ladder = _LADDERS.get(unit)
@@ -89,10 +88,7 @@ def family_of(key: str, unit: Unit) -> str:
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns one scale per column. Columns of one family have the same scale.
-
-    In a table of events, columns for parts of an event use the scale of its duration.
-    """
+    """Returns one scale per column, the same within a family; parts of an event use that of its duration."""
     families = [family_of(metric.key, metric.unit) for metric in metrics]
     if any(metric.key == _OF_EVENT for metric in metrics):
         families = ["ns one" if family == "ns sum" else family for family in families]
@@ -140,10 +136,7 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
-    """Formats a range in the unit of its upper bound, such as ``59.0 to 60.1 ms``.
-
-    If both bounds look the same, returns one number.
-    """
+    """Formats ``59.0 to 60.1 ms`` in the unit of the upper bound, or one number if both look the same."""
     scale = scale_for(unit, high)
     first, last = (format_number(value, scale) for value in (low, high))
     upper = f"{last} {scale.symbol}".rstrip()

@@ -33,10 +33,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
-        """Returns whether TensorBoard shows the plugin. Does not wait for the first scan.
-
-        Returns True during the first scan, and later if there are profiles or unreadable log directories.
-        """
+        """Returns whether to show the plugin: True during the first scan, without waiting for it."""
         if not (self._logdir or self._logdir_spec):
             return False
         # The first call may come while TensorBoard starts, so imports and scan run in a thread.

@@ -152,8 +152,6 @@ class _Call:
 
 @dataclass(eq=False, slots=True)
 class _Open:
-    """An open range of a backward pass. ``task`` is the autograd graph task that opened the range."""
-
     call: _Call
     range: Any
     task: int
@@ -185,7 +183,6 @@ class ModuleRanges(ContextDecorator):
         self._hooks: list[Any] = []
         self._calls: weakref.WeakSet[_Call] = weakref.WeakSet()
         self._every: list[list[_Open]] = []
-        """Open backward ranges of each thread."""
         self._here = _Stacks(self._every)
         self._tasks: set[int] = set()
 
@@ -340,10 +337,7 @@ def _compiled(module: Any) -> bool:
 
 
 def unique_modules(model: Any) -> Iterator[tuple[Any, str]]:
-    """Yields each module of ``model`` once, with its path and class name. Wrappers do not appear in the path.
-
-    Modules inside compiled modules are skipped, because hooks on them would cause recompilation and never run.
-    """
+    """Yields modules with path and class, without wrappers and modules inside compiled ones."""
     seen: set[int] = set()
     waiting = [(model, "")]
     while waiting:

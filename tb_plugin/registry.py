@@ -76,7 +76,6 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
-    """Returns the ids of the formats that a view accepts."""
     made = {input_class_name(model): type_of(model) for model in reversed(models())}  # the first caller creates it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)

@@ -48,9 +48,7 @@ STEPS = _declared(
     default="none",
 )
 WORKERS = _declared(
-    "TORCH_TRACE_WORKERS",
-    "maximum number of worker processes",
-    default="depends on cores and memory, at most 4",
+    "TORCH_TRACE_WORKERS", "maximum number of worker processes", default="depends on cores and memory, at most 4"
 )
 ANSWER_SECONDS = _declared(
     "TORCH_TRACE_ANSWER_SECONDS",
@@ -109,20 +107,12 @@ SCHEDULER = _declared(
     default="none",
 )
 TLS_CA_FILE = _declared(
-    "TORCH_TRACE_TLS_CA_FILE",
-    "file with the CA certificate, for a `tls://` scheduler",
-    default="none",
+    "TORCH_TRACE_TLS_CA_FILE", "file with the CA certificate, for a `tls://` scheduler", default="none"
 )
 TLS_CERT = _declared(
-    "TORCH_TRACE_TLS_CERT",
-    "file with the client certificate, for a `tls://` scheduler",
-    default="none",
+    "TORCH_TRACE_TLS_CERT", "file with the client certificate, for a `tls://` scheduler", default="none"
 )
-TLS_KEY = _declared(
-    "TORCH_TRACE_TLS_KEY",
-    "file with the client key, for a `tls://` scheduler",
-    default="none",
-)
+TLS_KEY = _declared("TORCH_TRACE_TLS_KEY", "file with the client key, for a `tls://` scheduler", default="none")
 PERFETTO = _declared(
     "TORCH_TRACE_PERFETTO",
     (

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,12 +25,14 @@ from tb_plugin.formats.base import Reader, ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tb_plugin.payloads import View
 from tests.synthetic import loaded
 
 Timeline: Any = loaded("events").Timeline
 HOST = 1
 Time = int | float
 Json = dict[str, Any]
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,13 @@ def row(table: TraceTable, view: str, frame: str | None = None, steps: Any = Non
     found = [r for r in every if all(r[key] == value for key, value in where.items())]
     assert len(found) == 1, f"{len(found)} rows for {where} among {every}"
     return found[0]
+
+
+def payload_of(found: Part | View, name: str, kind: type[P]) -> P:
+    """The payload of this name, which is of this kind."""
+    payload = found.payloads[name]
+    assert isinstance(payload, kind)
+    return payload
 
 
 def figures(shown: Any) -> Json:

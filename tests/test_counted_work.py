@@ -30,15 +30,12 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds import trace as trace_model
 from tb_plugin.model_kinds.trace import TraceModel
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
 from tests.depth import sampled
 from tests.samples import OF_TRACES
-from tests.service.fakes import catalog_of
+from tests.service.fakes import workspace_of
 
 FEW, MANY = 6_000, 24_000
 VIEWS = (
@@ -338,8 +335,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
     monkeypatch.setattr(TraceModel, "read", counted("open", TraceModel.read))
     for each in OF_TRACES:
         monkeypatch.setattr(type(each.view), "part", computed(type(each.view).part))
-    workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "logs", tmp_path / "cache") as workspace:
         client = Client(Routes(lambda: workspace))
         step = client.get(f"{BASE}profile").get_json()["steps"][1]["label"]
         for _ in range(2):
@@ -347,8 +343,6 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
                 while (answer := client.get(BASE + request.format(step=step))).status_code == 202:
                     pass
                 assert answer.status_code == 200, (request, answer.get_data()[:300])
-    finally:
-        workspace.close()
     assert done["parse"] == done["open"] == 1
     assert {key: count for key, count in done.items() if count > 1} == {}
     assert len(done) > len(VIEWS) + 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tb_plugin.analysis.base import (
     NO_BORROWED_NUMBERS,
@@ -113,8 +113,10 @@ class DeclaredView:
     traits: Traits
     scope: Scope
     borrows: Mapping[str, Sequence[str]]
+    selects: Literal["", "steps", "events"] = ""
+    """Whether parts depend on the selected steps, or also on the phase ("events"), unless ``part_key`` is defined."""
     own: tuple[str, ...] = ()
-    """Parameters that the parts depend on, unless ``part_key`` is defined."""
+    """Other parameters that the parts depend on, unless ``part_key`` is defined."""
 
     def __init_subclass__(cls, entry: ViewEntry, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -131,7 +133,8 @@ class DeclaredView:
         return self.entry.missing(model)
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in self.own)
+        chosen = {"": (), "steps": (params.steps,), "events": params.chosen}[self.selects]
+        return (*chosen, *(params.get(key) for key in self.own))
 
     def answer(self: Analysis[Any], parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the answer for one profile. Views of several profiles override this method."""

@@ -29,10 +29,7 @@ _PATH = "a trace file or a log directory, as a path or URL"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and returns the exit code (see docs/command-line.md).
-
-    If ``argv`` is None, may change the global state of the process.
-    """
+    """Runs the command and returns the exit code. Without ``argv``, may change process-wide state."""
     arguments = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     _end_in_order()
     if argv is None:
@@ -232,9 +229,6 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "report": ("print metrics and findings of profiles", _add_report),
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
-    "summarize": (
-        "compute rank summaries, so that the Distributed view opens without the traces",
-        _add_summarize,
-    ),
+    "summarize": ("compute rank summaries, so that the Distributed view opens without the traces", _add_summarize),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

@@ -27,8 +27,6 @@ _MIN_NAME_CELLS = 32
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """Title of a column, and the way its cells are shortened."""
-
     title: str
     kind: Kind = "name"
 
@@ -44,10 +42,7 @@ class Fitted(msgspec.Struct, frozen=True):
 def fit_table(
     headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)
 ) -> Fitted:
-    """Formats a table that is at most ``width`` characters wide.
-
-    Drops columns from the right if necessary, except columns whose index is in ``keep``.
-    """
+    """Formats a table of at most ``width`` characters. Drops columns from the right, except ``keep``."""
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     shown = list(range(len(headings)))
     natural = {i: _natural(headings[i], cells[i]) for i in shown}
@@ -66,10 +61,7 @@ def fit_table(
 
 
 def elide_texts(texts: Sequence[str], width: int) -> list[str]:
-    """Shortens texts to at most ``width`` characters. If possible, different texts stay different.
-
-    For a Python frame, shortens the directories first, then the function name.
-    """
+    """Shortens texts to ``width`` characters; if possible, different texts stay different."""
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
         short |= _distinguished(group, _head(group[0], max(1, width // 4)) + MARK, width)

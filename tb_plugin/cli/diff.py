@@ -49,7 +49,6 @@ class _Pair(msgspec.Struct, frozen=True):
     exp_capture: str
     per: str
     view_id: str
-    """Id of the comparison view for this model."""
 
     @property
     def places(self) -> tuple[Place, Place]:
@@ -78,7 +77,6 @@ class _Pair(msgspec.Struct, frozen=True):
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
-        """Returns facts and tables of both profiles for their selected steps, as in ``torch-trace report``."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
         base, exp = (replace(each, facts=with_finding_count(each.facts, each.notices)) for each in found)
@@ -122,7 +120,6 @@ def diff(arguments: argparse.Namespace) -> int:
 
 
 def _view(base: Entry, exp: Entry) -> str:
-    """Returns the id of the comparison view. Raises BadRequest if the models differ or have no comparison view."""
     one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
     if one is not other:
         what = f"The baseline is {one.noun}, but the experiment is {other.noun}."
@@ -138,7 +135,6 @@ def _view(base: Entry, exp: Entry) -> str:
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
-    """Returns the baseline or the experiment. Raises NotFoundError, and BadRequest if several profiles match."""
     title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.files.root is root]

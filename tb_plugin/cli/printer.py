@@ -38,17 +38,13 @@ class Printer(ABC):
         """Prints a heading. Level 1 is a profile, level 2 a view, level 3 a payload."""
 
     @abstractmethod
-    def line(self, text: str) -> None:
-        """Prints one paragraph."""
+    def line(self, text: str) -> None: ...
 
     @abstractmethod
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table. Columns whose index is in ``keep`` are never dropped.
-
-        ``more`` tells the user where to find the dropped columns.
-        """
+        """Prints a table. Columns in ``keep`` are never dropped; ``more`` tells where to find the others."""
 
     def view(self, view: View, remark: str = "") -> None:
         """Prints ``remark``, then each payload of a view that can be printed as text."""
@@ -161,8 +157,6 @@ class TextPrinter(Printer):
 
 
 class MarkdownPrinter(Printer):
-    """Prints GitHub-flavoured Markdown."""
-
     def heading(self, text: str, level: int) -> None:
         print_line("")
         print_line(f"{'#' * level} {_escaped(text)}")

@@ -59,7 +59,6 @@ class _Report:
             self._failures.add(arguments.path, no_profiles_message())
 
     def write_json(self) -> int:
-        """Returns the exit code."""
         profiles: list[dict[str, Any]] = []
         for entry in self._session.load_all():
             try:
@@ -121,7 +120,6 @@ class _Report:
         }
 
     def write_text(self, printer: Printer) -> int:
-        """Returns the exit code."""
         reported = 0
         loaded: Iterable[Entry] = self._session.load_all()
         ranks = Counter((entry.files.run, entry.files.span) for entry in self._session.entries)
@@ -195,7 +193,6 @@ class _Report:
 
     @cached_property
     def _groups(self) -> list[tuple[Analysis[Any], Place]]:
-        """Views of all workers, and the run and span for each."""
         found: list[tuple[Analysis[Any], Place]] = []
         for analysis in registry.analyses():
             is_asked = analysis.traits.place == "page" if self._wanted is None else analysis.id in self._wanted

@@ -81,10 +81,7 @@ progress_bar = ProgressBar()
 
 
 class Failures(msgspec.Struct):
-    """Profiles and views that failed."""
-
     listed: list[dict[str, str]] = msgspec.field(default_factory=list)
-    """``path`` and ``reason`` of each failure."""
     errors: list[UserError] = msgspec.field(default_factory=list)
 
     def add(self, path: str, reason: str, error: TorchTraceError | None = None) -> None:
@@ -108,17 +105,12 @@ class Failures(msgspec.Struct):
 
 
 class Session(msgspec.Struct):
-    """A scanned path and the selected profiles."""
-
     workspace: Workspace
     entries: list[Entry]
     failures: Failures = msgspec.field(default_factory=Failures)
 
     def load_all(self) -> Iterator[Entry]:
-        """Loads the profiles in parallel and yields them in order. Adds errors to ``failures``.
-
-        Replaces each merged file in ``entries`` by its ranks.
-        """
+        """Loads profiles in parallel, yields them in order, and splits merged files. Adds to ``failures``."""
         yield from self._load(self.entries)
 
     def _load(self, entries: list[Entry]) -> Iterator[Entry]:
@@ -163,7 +155,6 @@ def open_session(path: str, wanted: Place = Place(), capture: str = "") -> Sessi
 
 
 def no_profiles_message() -> str:
-    """Returns the message for a path that contains no profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     return f"No profiler trace was found. Supported names end in {', '.join(most)} or {last}."
 
@@ -180,7 +171,6 @@ def scan_path(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Returns the workers for a number of profiles. A single profile is processed in this process."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -188,10 +178,7 @@ def workers_for(profiles: int) -> Workers:
 
 
 def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
-    """Loads profiles before one of them is selected, because the ranks of a merged file are unknown until then.
-
-    Errors are reported later, when a profile is requested.
-    """
+    """Loads profiles, because the ranks of a merged file are unknown before. Errors are reported later."""
     for entry in entries:
         workspace.profile(place_of(entry))
     for entry in entries:
@@ -200,15 +187,11 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:
-    """Returns the request parameters that select a profile and its captures."""
     return Place(*entry.key, entry.window, capture)
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns lines about the captures of a loaded profile.
-
-    Empty if the profile has no captures or replays no graph.
-    """
+    """Returns lines about the captures of a loaded profile that replays graphs."""
     if info is None:
         return []
     lines = []

@@ -46,7 +46,6 @@ def stacks(arguments: argparse.Namespace) -> int:
 
 
 def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
-    """Returns the selected profile. Raises NotFoundError, and BadRequest if several profiles match."""
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")

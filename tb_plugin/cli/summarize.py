@@ -128,7 +128,6 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """Returns the selected traces. Raises NotFoundError."""
     catalog = scan_path(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.files for entry in entries if entry.files.reader.raw is RawTrace and entry.files.is_present]

@@ -45,13 +45,9 @@ class Place(msgspec.Struct, frozen=True):
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """Requested window of a large trace (see ``model/trace/window.py``); "" = as much of the trace as fits in
-    memory.
-    """
+    """Window of a large trace (``model/trace/window.py``); "" = as much as fits in memory."""
     capture: str = ""
-    """Capture of the replayed CUDA graphs (see ``service/graph_captures.py``); "" = a capture in the folder of the
-    trace.
-    """
+    """Capture of CUDA graphs (``service/graph_captures.py``); "" = one in the folder of the trace."""
 
     @property
     def names_nothing(self) -> bool:
@@ -100,7 +96,6 @@ class ProfileCatalog:
             self._thread.join(timeout=5)
 
     def scan(self) -> None:
-        """Scans all files once and updates the entries."""
         discovery = self._scanner.scan()
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
@@ -154,10 +149,7 @@ class ProfileCatalog:
                 self.dropped(each)
 
     def rescan(self) -> None:
-        """Requests a scan.
-
-        The background thread scans within a second. If that thread is not running, scans immediately.
-        """
+        """Requests a scan within a second; without the background thread, scans immediately."""
         if self._thread is None:
             self.scan()
         else:
@@ -169,20 +161,14 @@ class ProfileCatalog:
 
     @property
     def is_active(self) -> bool:
-        """Returns whether the plugin has anything to show.
-
-        Returns True until the first scan ends. After that, returns True if there are profiles or unreadable log
-        directories.
-        """
+        """Returns whether there are profiles or unreadable directories; True until the first scan ends."""
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
-        """Returns all profiles, in the order of the profile picker."""
         with self._lock:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Returns (path, reason) pairs of skipped files."""
         with self._lock:
             return list(self._discovery.skipped)
 
@@ -200,11 +186,7 @@ class ProfileCatalog:
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the requested profile.
-
-        For a request that has no run, worker or span, returns the first profile, unless ``strict`` is set. Raises
-        NotFoundError, and BadRequest if several profiles match.
-        """
+        """Returns the profile; unless ``strict``, by default the first. Raises NotFoundError, BadRequest."""
         parse_window(place.window)
         entries = self.matching(place)
         if place.names_nothing and not strict:
@@ -236,11 +218,7 @@ class ProfileCatalog:
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
-        """Returns the profiles of all workers of the requested run and span.
-
-        For a request that has no run, worker or span, uses the run and span of the first profile. Raises
-        NotFoundError, and BadRequest if the request is ambiguous.
-        """
+        """Returns all workers of the run and span, by default the first. Raises NotFoundError, BadRequest."""
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
         parse_window(place.window)
@@ -256,7 +234,6 @@ class ProfileCatalog:
         return place if run is None else replace(place, run=run, worker=None)
 
     def payload(self) -> Catalog:
-        """Returns the response of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
         why = {entry.files.run: entry.files.grouped_by for entry in entries}
@@ -299,10 +276,7 @@ class ProfileCatalog:
 
 
 def pause_seconds(took: float, worked: float) -> float:
-    """Returns the pause after a scan, in seconds.
-
-    ``took`` is the wall time of the scan in seconds. ``worked`` is its CPU time in seconds.
-    """
+    """Returns the pause after a scan of ``took`` wall seconds and ``worked`` CPU seconds."""
     return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 
@@ -313,7 +287,6 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def _check_single(entries: Sequence[Entry], parts: Sequence[str]) -> None:
-    """Raises BadRequest if the profiles differ in one of ``parts``."""
     for which in parts:
         names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
         if len(names) > 1:

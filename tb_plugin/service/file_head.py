@@ -18,10 +18,7 @@ def read_head(folder: Folder, file: StoredFile) -> bytes:
 
 
 def unpack_head(head: bytes) -> bytes:
-    """Decompresses the first bytes of a file.
-
-    Bytes that are not compressed are returned unchanged. Raises zlib.error.
-    """
+    """Decompresses the first bytes of a file, if they are compressed. Raises zlib.error."""
     for _ in range(2):  # a compressed file may be compressed twice
         if head[:2] != GZIP_MAGIC:
             break

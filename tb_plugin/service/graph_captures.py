@@ -40,10 +40,7 @@ _PAUSE_SECONDS = 0.3
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The captures of one profile.
-
-    If there is no capture, ``problem`` may contain the reason.
-    """
+    """The captures of one profile. If there is no capture, ``problem`` may contain the reason."""
 
     entries: tuple[Entry, ...] = ()
     how: How = "none"
@@ -53,20 +50,16 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A loaded profile and its loaded captures."""
-
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns the column files, as input for a worker process."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
     @property
     def key(self) -> str:
-        """Returns a cache key of the profile and its captures."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
@@ -75,8 +68,6 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Captures:
-    """Captures in the log directory, and captures at other paths given on the command line."""
-
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
         self._loader = loader
@@ -85,11 +76,7 @@ class Captures:
         self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
-        """Adds captures from a path or URL on the command line, unless ``text`` is the name of a profile in the
-        catalog.
-
-        ``scanned`` returns the catalog of a path. Raises NotFoundError, StorageError.
-        """
+        """Adds captures of a path that is no profile in the catalog. Raises NotFoundError, StorageError."""
         known = text in ("", NONE) or text in self._others
         if known or any(self._entries_with_name(root, text) for root in self._catalog.roots):
             return
@@ -101,10 +88,7 @@ class Captures:
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns the captures of a profile.
-
-        ``text`` selects the captures. If it is empty, the captures in the folder of the trace are used.
-        """
+        """Returns the captures that ``text`` selects; by default those in the folder of the trace."""
         beside = tuple(self._neighbours(entry.files))
         if text == NONE:
             return Choice(companions=beside)
@@ -142,18 +126,12 @@ class Captures:
         return None if waiting else _with(entry, asked)
 
     def progress(self, entry: Entry, text: str) -> tuple[int, float]:
-        """Returns the number of profiles to load, and the sum of their loaded fractions.
-
-        Both values include the profile itself.
-        """
+        """Returns the number of profiles, and the sum of loaded fractions, including the profile itself."""
         asked = self._asked(entry, text)
         return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Waits for the captures of a loaded profile, and returns the profile with its captures.
-
-        Raises Cancelled if a capture file keeps changing.
-        """
+        """Waits for the captures of a profile. Raises Cancelled if a capture file keeps changing."""
         for _ in range(_CHANGES):
             asked = self._asked(entry, text)
             for capture in asked[1:]:
@@ -173,11 +151,7 @@ class Captures:
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns a function that returns the capture text of a profile.
-
-        A capture in the catalog is used only for ``worker``. A path from the command line is used for all workers,
-        because it may contain captures of all of them.
-        """
+        """Returns the capture text by profile: a catalog capture for ``worker`` only, a path for all."""
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
         return lambda entry: text if entry.files.worker == worker else ""

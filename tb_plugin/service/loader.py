@@ -23,12 +23,7 @@ from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summaries.sources import OpenSummary, any_summary
-from tb_plugin.service.workers.memory_budget import (
-    MEMORY_VARIABLE,
-    local_file_sizes,
-    peak_memory_bytes,
-    unseen_sizes,
-)
+from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, local_file_sizes, peak_memory_bytes, unseen_sizes
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import Limits, Open, Parse, Summary, rank_ending
 from tb_plugin.service.workers.pool import Workers
@@ -64,10 +59,7 @@ class Loader:
         catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
-        """Renews the request for a profile and starts loading it if necessary. Does not wait for the load.
-
-        ``retry`` clears an earlier failure, for example after a worker ran out of memory.
-        """
+        """Renews the request and starts loading without waiting. ``retry`` clears an earlier failure."""
         with self._lock:
             entry.ask()
             if retry:
@@ -85,10 +77,7 @@ class Loader:
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
-        """Starts loading a profile if necessary and returns its entry.
-
-        The entry has a summary after loading. Raises the error of a failed load.
-        """
+        """Starts loading if necessary and returns the entry. Raises the error of a failed load."""
         self.begin(entry)
         with self._lock:
             if entry.problem is not None:
@@ -108,10 +97,7 @@ class Loader:
                 self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
-        """Waits until a profile is loaded. Raises the error of a failed load, and Cancelled if the file changed.
-
-        ``watch`` is called with the loaded fraction.
-        """
+        """Waits for a load; ``watch`` gets the loaded fraction. Raises its error, Cancelled if the file changed."""
         while self.ready(entry).state != "ready":
             job = entry.job
             if entry.gone:
@@ -125,7 +111,6 @@ class Loader:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Stops loading a profile whose file was deleted or changed."""
         with self._lock:
             load = entry.leave()
         self._stop(load)
@@ -195,10 +180,6 @@ class Loader:
                 _fail(entry, load, error)
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
-        """Copies one file into the cache and returns its path.
-
-        Raises StorageError, and Cancelled if the load was abandoned.
-        """
         found = entry.files
 
         def watch(done_bytes: int) -> None:
@@ -324,10 +305,7 @@ def file_of(entry: Entry) -> ModelFile:
 
 @cache
 def code_stamp() -> str:
-    """Returns a text that changes with the package version.
-
-    In an editable installation, the text also changes with every source file.
-    """
+    """Returns a text that changes with the version and, if installed as editable, with each source file."""
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
     files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
@@ -347,10 +325,7 @@ def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def cache_key(found: ProfileFiles) -> str:
-    """Returns the cache key of a profile.
-
-    The key changes with the files of the profile and with the package version.
-    """
+    """Returns a key that changes with the files of the profile and with the package version."""
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]

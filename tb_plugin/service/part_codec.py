@@ -20,13 +20,7 @@ from msgspec import Struct
 
 from tb_plugin.analysis.base import Frame, Number, Part
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Sort
-from tb_plugin.storage.checksum import (
-    STAMP_BYTES,
-    append_checksum,
-    has_valid_checksum,
-    with_checksum,
-    without_checksum,
-)
+from tb_plugin.storage.checksum import STAMP_BYTES, append_checksum, has_valid_checksum, with_checksum, without_checksum
 
 # Suffix of memory-mapped results.
 MAPPED = ".joined"
@@ -38,7 +32,6 @@ class StoredFrame(Struct, frozen=True):
     title: str
     columns: list[Column]
     data: bytes
-    """Arrow IPC stream."""
     row_key: list[str]
     name_column: str
     sort: Sort | None
@@ -65,10 +58,7 @@ def load(
     read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
     kind: type[StoredPart] = StoredPart,
 ) -> Part:
-    """Deserialises the output of ``dump``. Raises ValueError if the content is damaged.
-
-    ``read`` converts the name and the Arrow stream of a table to a table. ``kind`` is the expected type.
-    """
+    """Deserialises ``dump``; ``read`` converts the named Arrow stream of a table. Raises ValueError if damaged."""
     return _part(msgspec.msgpack.decode(without_checksum(content), type=kind), read)
 
 
@@ -132,14 +122,7 @@ def _part(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
         for name, f in kept.frames.items()
     }
     return Part(
-        kept.coverage,
-        kept.facts,
-        frames,
-        kept.payloads,
-        kept.layout,
-        kept.worker,
-        tuple(kept.steps),
-        kept.searched,
+        kept.coverage, kept.facts, frames, kept.payloads, kept.layout, kept.worker, tuple(kept.steps), kept.searched
     )
 
 

@@ -16,10 +16,7 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI, or "" if TORCH_TRACE_PERFETTO is invalid.
-
-    An invalid address never falls back to the public Perfetto UI.
-    """
+    """Returns the address, or "" if TORCH_TRACE_PERFETTO is invalid: never the public site instead."""
     return _checked(os.environ.get(VARIABLE, "").strip())
 
 

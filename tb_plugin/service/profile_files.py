@@ -33,8 +33,6 @@ class SummaryFile(msgspec.Struct, frozen=True):
 
 
 class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """One profile: its run, worker, span and files."""
-
     run: str
     worker: str
     span: str
@@ -45,7 +43,6 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
     file_worker: str = ""
     """Worker in the file name, if the file reports a different worker. Old links may use this name."""
     stage: str = ""
-    """Stage in the file name, for example ``DECODE``."""
     place: str = ""
     """Path shown to users: the folder of the files, or the file if there is only one."""
     grouped_by: str = ""
@@ -59,7 +56,6 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the paths of the files, relative to the log directory."""
         return tuple(file.path for file in self.files)
 
     @property
@@ -90,10 +86,7 @@ class ProfileFiles(msgspec.Struct, frozen=True, eq=False, weakref=True):
 
 
 def run_name(root: Root, folder: str, several: bool) -> str:
-    """Returns the run name of a folder in a log directory.
-
-    If ``several`` is set, the run name starts with the name of the log directory.
-    """
+    """Returns the run name of a folder; ``several``: it starts with the name of the log directory."""
     relative = "" if folder.strip("/") == "." else folder.strip("/")
     if prefix := root.name or (root.folder.name if several else ""):
         return f"{prefix}/{relative}" if relative else prefix

@@ -33,19 +33,13 @@ MAX_WINDOWS = 8
 
 
 class Changes:
-    """Counter of changes in a catalog."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._count = 0
 
     @property
     def count(self) -> int:
-        """Returns the number of changes up to now.
-
-        Read this number before the data. A value cached under this number then becomes invalid with the next
-        change.
-        """
+        """Returns the number of changes. Read it before the data that is cached under it."""
         return self._count
 
     def note(self) -> None:
@@ -56,7 +50,6 @@ class Changes:
 class Load:
     def __init__(self) -> None:
         self.path = ""
-        """Column file that is being written."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
         """Progress of the copy of a remote profile into the local cache; None for local files."""
@@ -66,10 +59,7 @@ class Load:
         self.copy = progress
 
     def reading(self, job: Job[Summary], path: str, is_part: bool) -> None:
-        """Stores the worker job that parses the file and writes the column file ``path``.
-
-        ``is_part`` is set if the job reads only a window of the trace.
-        """
+        """Stores the worker job that writes the column file ``path``, of a window only if ``is_part``."""
         self.path, self._is_part, self.job = path, is_part, job
 
     @property
@@ -89,10 +79,7 @@ class Load:
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The immutable state of a profile.
-
-    A transition replaces the whole object, so that other threads never see inconsistent values.
-    """
+    """The immutable state of a profile. Transitions replace it, so that threads see consistent values."""
 
     state: State = "found"
     load: Load | None = None
@@ -102,7 +89,6 @@ class Standing(msgspec.Struct, frozen=True):
     summary: Summary | None = None
     """None in all states except ``ready``."""
     path: str = ""
-    """Latest complete column file."""
 
     @property
     def fraction(self) -> float:
@@ -117,7 +103,6 @@ class Entry:
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self.files = found
-        """The name and the files of the profile, as found by the last scan."""
         self.window = window
         """Requested window; "" = the whole trace, or as much of it as fits in memory."""
         self.now = Standing()
@@ -135,7 +120,6 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Returns (run, worker, span)."""
         return (self.files.run, self.files.worker, self.files.span)
 
     @property
@@ -172,10 +156,7 @@ class Entry:
         return (now.load and now.load.progress) or Progress(WAITING, since=self.polled)
 
     def at(self, window: str) -> Entry:
-        """Returns the entry of a window, or the profile itself if ``window`` is empty.
-
-        If there are more than MAX_WINDOWS windows, the oldest ones are dropped.
-        """
+        """Returns the entry of a window (MAX_WINDOWS are kept); "" = the profile itself."""
         if not window:
             return self
         if window not in self._windows:
@@ -217,17 +198,11 @@ class Entry:
         return self._end(load, Standing("failed", None, problem, None, self.now.path))
 
     def release(self, load: Load | None) -> bool:
-        """Changes ``loading`` back to ``found``.
-
-        Returns False, without a change, if the load is not the current one.
-        """
+        """Changes ``loading`` to ``found``. Returns False if the load is not the current one."""
         return load is not None and self._end(load, Standing(path=self.now.path))
 
     def lose(self) -> str:
-        """Changes ``ready`` to ``found``, because the column file is missing or damaged.
-
-        Returns the path of the column file. In other states, returns "".
-        """
+        """Changes ``ready`` to ``found`` because of a damaged column file. Returns its path, else ""."""
         return self.now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
@@ -252,7 +227,6 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """Marks the file of a ``ready`` entry as deleted."""
         if not self.vanished:
             self.vanished = True
             self._changes.note()

@@ -149,11 +149,7 @@ class Workspace:
         return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
-        """Waits until a profile is loaded. ``watch`` is called with the loaded fraction.
-
-        If the file changes during loading, the load is repeated up to CHANGES times. Raises the error of a failed
-        load.
-        """
+        """Waits for a profile; ``watch`` gets the fraction. A changed file is loaded again, up to CHANGES times."""
         for _ in range(CHANGES):
             entry = self.catalog.find(place)
             try:
@@ -165,11 +161,7 @@ class Workspace:
         raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
-        """Returns a view or one page of a table as JSON, or the loading state of the profile.
-
-        If ``known`` is set, a view of all workers is computed only from cached inputs, and no profile is read.
-        Raises UserError.
-        """
+        """Returns a view or table page as JSON, or the state. ``known``: no profile is read. Raises UserError."""
         analysis = multi_profile_view(view_id) if known else None
         if analysis is not None and analysis.scope == "workers":
             return self._several.ask(Request(place, analysis, params, steps, mode="cached"))
@@ -188,10 +180,7 @@ class Workspace:
         return self._ask(place, view_id, params, steps, "csv")
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
-        """Waits for the profile, and returns all matching rows of a table as an Arrow IPC stream.
-
-        Raises UserError.
-        """
+        """Waits for the profile, and returns all matching rows of a table as an Arrow IPC stream. Raises UserError."""
         for _ in range(CHANGES):
             if multi_profile_view(view_id) is None:
                 self.load(place)
@@ -276,10 +265,7 @@ class Workspace:
         return Download(name, path.stat().st_size, chunks_of(path.open("rb")), gzipped=True)
 
     def original(self, place: Place) -> Download | Profile:
-        """Returns the unchanged file of a loaded profile, or the loading state.
-
-        Never returns any other file, even if its name looks like a trace. Raises UserError.
-        """
+        """Returns the unchanged file of a profile, never any other, or the loading state. Raises UserError."""
         opened = self._opened(replace(place, capture=NONE))
         if isinstance(opened, Profile):
             return opened
@@ -299,7 +285,6 @@ class Workspace:
         self._team.end_leases()
 
     def close(self) -> None:
-        """Stops the background scan and the workers."""
         self.catalog.stop()
         self._workers.close()
 
@@ -327,10 +312,7 @@ class Workspace:
         return progress(entry, *self.captures.progress(entry, place.capture)) if opened is None else opened
 
     def _run(self, opened: Opened, question: Question[Answer], heavy: bool = False) -> Answer | None:
-        """Returns the answer of a worker about a loaded profile.
-
-        If the columns are missing, loads the profile again and returns None. Raises the error of the question.
-        """
+        """Returns the answer, or None if the columns are missing and loaded again. Raises its error."""
         if not opened.entry.files.is_present:
             raise missing_trace_error(opened.entry.files)
         try:

@@ -23,8 +23,6 @@ _SHARE = 0.1
 
 
 class Body(msgspec.Struct, frozen=True, dict=True):
-    """A response body, its ETag and its gzipped form."""
-
     plain: bytes
 
     @cached_property

@@ -90,8 +90,6 @@ ROUTES = (
         "[tiles of the timeline](../http.md#tiles): an Arrow IPC stream",
     ),
     Route(
-        "index.js, index.html, assets/*",
-        "",
-        "the files of the page. A file whose name contains a hash never changes",
+        "index.js, index.html, assets/*", "", "the files of the page. A file whose name contains a hash never changes"
     ),
 )

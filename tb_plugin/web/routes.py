@@ -76,10 +76,7 @@ class _Answer(Response):
 
 
 class Routes:
-    """The WSGI application for all URLs of the plugin.
-
-    ``open_workspace`` is called at the first request that needs data.
-    """
+    """The WSGI application. ``open_workspace`` is called at the first request that needs data."""
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
@@ -184,7 +181,6 @@ class Routes:
 
 
 def _problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Returns the HTTP status and the JSON body of an error. Unexpected errors are logged with their traceback."""
     if isinstance(error, UserError):
         return error.status, _problem_body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
@@ -219,7 +215,6 @@ def _place(request: Request) -> Place:
 
 
 def _params(request: Request, table: str | None) -> Params:
-    """Returns the request parameters of a view, or of one of its tables. Raises BadRequest."""
     where = []
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.overview.capture_notices import capture_notices
+from tb_plugin.views.overview.data_quality import capture_notices
 from tests.builders import TraceBuilder, kernel, memset, rows, trace
 from tests.captured import with_other
 from tests.depth import examples

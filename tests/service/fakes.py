@@ -7,6 +7,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -23,8 +25,10 @@ from tb_plugin.service.discovery.scan import Root, Scanner
 from tb_plugin.service.workers.memory_budget import local_file_sizes, peak_memory_bytes
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import Parse, Summary
-from tb_plugin.service.workers.pool import Pool
+from tb_plugin.service.workers.pool import InlineWorkers, Pool, Workers
 from tb_plugin.service.workers.question import Job, Progress, Question, Report
+from tb_plugin.service.workspace import Workspace
+from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 
 
@@ -49,6 +53,16 @@ def write_trace(path: Path, *names: str) -> Path:
 
 def catalog_of(*urls: str | Path) -> ProfileCatalog:
     return ProfileCatalog(Scanner([Root(Folder(str(url))) for url in urls], registry.readers()), every_seconds=0.1)
+
+
+@contextmanager
+def workspace_of(logs: str | Path, cache: Path, workers: Workers | None = None) -> Iterator[Workspace]:
+    """A workspace, closed at the end; by default it works in this process."""
+    workspace = Workspace(catalog_of(logs), workers or InlineWorkers(), FileStore(cache))
+    try:
+        yield workspace
+    finally:
+        workspace.close()
 
 
 def need_of(*paths: str | Path) -> int:

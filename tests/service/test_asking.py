@@ -22,7 +22,7 @@ from tb_plugin.service.workers.question import Job
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes, _has_gone
-from tests.service.fakes import Echo, Pid, Slow, catalog_of, until, write_trace
+from tests.service.fakes import Echo, Pid, Slow, catalog_of, until, workspace_of, write_trace
 
 
 class Held:
@@ -214,8 +214,7 @@ def test_a_browser_that_closes_its_connection_frees_the_worker(tmp_path, monkeyp
 def test_several_profiles_give_up_parts_that_nobody_asks_about(tmp_path, monkeypatch):
     monkeypatch.setattr("tb_plugin.service.answers.part_scheduler.ABANDONED_READ_SECONDS", -1.0)
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
-    workspace = Workspace(catalog_of(tmp_path / "logs"), Pool(1), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "logs", tmp_path / "cache", Pool(1)) as workspace:
         workspace.catalog.scan()
         workspace.load(Place())
         held = Held()
@@ -224,5 +223,3 @@ def test_several_profiles_give_up_parts_that_nobody_asks_about(tmp_path, monkeyp
         assert len(held.jobs) == 1
         workspace.catalog.ticked()
         assert held.left == held.jobs and workspace._team._jobs == {}
-    finally:
-        workspace.close()

@@ -16,11 +16,9 @@ from tb_plugin.service.summaries.dask_cluster import _on_worker
 from tb_plugin.service.workers import memory_budget
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES, budget_bytes
 from tb_plugin.service.workers.pool import Pool, default_size
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
 from tests.depth import deep
-from tests.service.fakes import Echo, Pid, Slow, catalog_of, need_of, until, write_trace
+from tests.service.fakes import Echo, Pid, Slow, need_of, until, workspace_of, write_trace
 
 
 @pytest.fixture
@@ -154,10 +152,7 @@ def test_a_worker_that_keeps_too_much_is_replaced():
 def test_the_loader_says_what_a_parse_needs(tmp_path):
     path = write_trace(tmp_path / "logs" / "slow.1.pt.trace.json")
     pool = Pool(1)
-    workspace = Workspace(catalog_of(tmp_path / "logs"), pool, FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "logs", tmp_path / "cache", pool) as workspace:
         workspace.catalog.scan()
         workspace.profile(Place())
         assert workspace.catalog.find(Place()).job.peak_memory_bytes == need_of(path) > PROCESS_BYTES
-    finally:
-        workspace.close()

@@ -13,13 +13,10 @@ from tb_plugin import cli
 from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem
 from tests.conftest import SAMPLES
 from tests.depth import needs_time, sampled
-from tests.service.fakes import catalog_of
+from tests.service.fakes import workspace_of
 
 pytestmark = needs_time
 
@@ -51,12 +48,9 @@ def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path,
         assert cli.main(["summarize", url, "--workers", "0"]) == 0
         assert capsys.readouterr().out.startswith(said)
     store.door.requests.clear()
-    workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(url, tmp_path / "cache") as workspace:
         workspace.catalog.scan()
         answer = json.loads(workspace.group(Place("ddp"), "distributed", Params()))
-    finally:
-        workspace.close()
     assert [row["worker"] for row in answer["payloads"]["workers"]["rows"]] == [
         path.name.split(".")[0] for path in ranks
     ]

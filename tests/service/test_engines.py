@@ -22,14 +22,11 @@ from tb_plugin.service.discovery.summary_files import SUFFIX
 from tb_plugin.service.summaries import dask_cluster as clusters
 from tb_plugin.service.summaries.compute import code_digest, in_pool, in_this_process, job_of
 from tb_plugin.service.summaries.dask_cluster import Scheduler, compute_jobs
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem
 from tests import synthetic_job
 from tests.conftest import REPO
 from tests.depth import DEEP, deep, needs_time
-from tests.service.fakes import catalog_of, until
+from tests.service.fakes import catalog_of, until, workspace_of
 from tests.stores import Store, free_port, own_certificate
 
 pytestmark = needs_time
@@ -217,14 +214,11 @@ def test_workers_read_and_write_a_bucket(logs, expected, dask, tmp_path, monkeyp
 
 
 def workers_shown(url, cache):
-    workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(cache))
-    try:
+    with workspace_of(url, cache) as workspace:
         workspace.catalog.scan()
         place = Place(workspace.catalog.entries()[0].files.run, None, "1")
         answer = json.loads(workspace.group(place, "distributed", Params()))
         return [row["worker"] for row in answer["payloads"]["workers"]["rows"]]
-    finally:
-        workspace.close()
 
 
 @deep

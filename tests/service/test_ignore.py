@@ -11,10 +11,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery import ignore_file
 from tb_plugin.service.discovery.ignore_file import MOST_BYTES, NAME, parse
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
-from tests.service.fakes import catalog_of, trace_text, write_trace
+from tests.service.fakes import catalog_of, trace_text, workspace_of, write_trace
 
 LINES = b"""# known
 data_loading
@@ -56,25 +53,26 @@ def place(request, tmp_path):
 
 def test_it_is_read_with_the_scan(place, tmp_path):
     url, write = place
-    workspace = Workspace(catalog_of(url), InlineWorkers(), FileStore(tmp_path / "cache"))
-    workspace.catalog.scan()
-    assert workspace.numbers(Place()).dismissed == []
-    write(LINES)
-    workspace.catalog.scan()
-    assert workspace.numbers(Place()).dismissed == ["data_loading"]
-    write(b"nonsense")
-    workspace.catalog.scan()
-    numbers = workspace.numbers(Place())
-    assert numbers.dismissed == []
-    notices = [notice for notices in numbers.notices for notice in notices.notices if notice.rule == "ignored_unknown"]
-    assert [figure.value for notice in notices for figure in notice.figures] == ["nonsense"] * len(notices) != []
-    for view in ("overview", "findings"):
-        answer = workspace.view(Place(), view, Params(extra=(("without", "nothing_of_the_kind"),)))
-        assert isinstance(answer, bytes) and b'"data_quality"' in answer and b"nothing_of_the_kind" not in answer
-    write(b"")
-    workspace.catalog.scan()
-    assert workspace.numbers(Place()).dismissed == []
-    workspace.close()
+    with workspace_of(url, tmp_path / "cache") as workspace:
+        workspace.catalog.scan()
+        assert workspace.numbers(Place()).dismissed == []
+        write(LINES)
+        workspace.catalog.scan()
+        assert workspace.numbers(Place()).dismissed == ["data_loading"]
+        write(b"nonsense")
+        workspace.catalog.scan()
+        numbers = workspace.numbers(Place())
+        assert numbers.dismissed == []
+        notices = [
+            notice for notices in numbers.notices for notice in notices.notices if notice.rule == "ignored_unknown"
+        ]
+        assert [figure.value for notice in notices for figure in notice.figures] == ["nonsense"] * len(notices) != []
+        for view in ("overview", "findings"):
+            answer = workspace.view(Place(), view, Params(extra=(("without", "nothing_of_the_kind"),)))
+            assert isinstance(answer, bytes) and b'"data_quality"' in answer and b"nothing_of_the_kind" not in answer
+        write(b"")
+        workspace.catalog.scan()
+        assert workspace.numbers(Place()).dismissed == []
 
 
 def test_a_store_that_refuses_the_file_is_asked_again(place, tmp_path, monkeypatch):

@@ -15,11 +15,9 @@ from tb_plugin import registry
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery import scan
 from tb_plugin.service.discovery.scan import Root, Scanner
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import Listing, StoredFile
-from tests.service.fakes import SlowPool, catalog_of, trace_text, until, write_trace
+from tests.service.fakes import SlowPool, catalog_of, trace_text, until, workspace_of, write_trace
 
 CALLS = ("find", "ls", "info", "exists", "isdir", "isfile", "size", "modified", "cat_file", "_open", "get_file")
 
@@ -65,20 +63,16 @@ def test_a_scan_of_a_store_is_one_listing_and_nothing_a_file(store):
 
 def test_loading_one_of_a_store_touches_that_one(store, tmp_path, workers):
     url, calls = store
-    workspace = Workspace(catalog_of(url), workers, FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(url, tmp_path / "cache", workers) as workspace:
         workspace.catalog.scan()
         workspace.load(Place(worker="rank7"))
-    finally:
-        workspace.close()
     assert calls["find"] == 1 and calls["get_file"] == 1 and sum(calls.values()) <= 5, calls
 
 
 def test_only_what_is_asked_for_is_parsed(tmp_path):
     for i in range(1000):
         write_trace(tmp_path / "logs" / f"rank{i}.1.pt.trace.json")
-    workspace = Workspace(catalog_of(tmp_path / "logs"), SlowPool(2), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "logs", tmp_path / "cache", SlowPool(2)) as workspace:
         workspace.catalog.start()
         assert workspace.catalog.wait_first(20)
         workspace.load(Place(worker="rank500"))
@@ -90,8 +84,6 @@ def test_only_what_is_asked_for_is_parsed(tmp_path):
             for worker in run.workers
             for span in worker.spans
         )
-    finally:
-        workspace.close()
     assert states == {(True, "ready"): 1, (False, "found"): 999}
     assert len((tmp_path / "logs" / "parses.log").read_text().split()) == 1
 

@@ -11,11 +11,8 @@ from werkzeug.test import Client
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, NotFoundError, UnreadableTrace
 from tb_plugin.service.catalog import Place
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import catalog_of, until, write_trace
+from tests.service.fakes import until, workspace_of, write_trace
 
 A, B = Place("a", "w", "1"), Place("b", "w", "1")
 
@@ -31,10 +28,9 @@ def logs(tmp_path):
 
 @pytest.fixture
 def workspace(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
-    workspace.catalog.scan()
-    yield workspace
-    workspace.close()
+    with workspace_of(logs, tmp_path / "cache") as workspace:
+        workspace.catalog.scan()
+        yield workspace
 
 
 def against(base="", steps="", base_steps="", table=None, **more):
@@ -91,8 +87,7 @@ def test_a_side_that_cannot_be_read_is_the_error(logs, workspace):
 
 
 def test_waiting_over_http_then_the_page_a_table_and_csv(logs, tmp_path, workers):
-    workspace = Workspace(catalog_of(logs), workers, FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(logs, tmp_path / "cache", workers) as workspace:
         client = Client(Routes(lambda: workspace))
         query = "run=b&worker=w&span=1&base_run=a"
         first = client.get(f"{BASE}view/diff?{query}")
@@ -107,8 +102,6 @@ def test_waiting_over_http_then_the_page_a_table_and_csv(logs, tmp_path, workers
         assert [row["presence"] for row in table["rows"]] == ["new"]
         csv = client.get(f"{BASE}table/diff/operators?{query}&format=csv").data.decode()
         assert csv.startswith("Name,In,Baseline calls,Experiment calls,") and csv.count("\r\n") == 4
-    finally:
-        workspace.close()
 
 
 def test_arrow(workspace):

@@ -11,10 +11,10 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.payloads import StepInfo
 from tb_plugin.service import part_codec
 from tb_plugin.service.summaries import format
-from tb_plugin.service.summaries.arrow_safety import MOST_MESSAGES, is_plain
 from tb_plugin.service.summaries.compute import part_with_borrowed
 from tb_plugin.service.summaries.format import (
     MOST_BYTES,
+    MOST_MESSAGES,
     Settings,
     SummaryHeader,
     SummaryRefused,
@@ -22,6 +22,7 @@ from tb_plugin.service.summaries.format import (
     content_of,
     decode_unchecked,
     dump,
+    is_plain,
     part_of,
     read_header,
 )

@@ -29,7 +29,7 @@ from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLES
-from tests.service.fakes import catalog_of, until
+from tests.service.fakes import catalog_of, until, workspace_of
 
 ASCEND = SAMPLES / "synthetic_ascend"
 WHATEVER = Wanted(None, Settings())
@@ -141,9 +141,8 @@ def test_beside_the_traces_nothing_is_read_until_somebody_opens_a_rank(logs, tre
 
 def test_the_page_over_http(logs, tree, tmp_path, workers):
     summarised(logs, tree)
-    workspace = Workspace(catalog_of(logs), workers, FileStore(tmp_path / "cache"))
-    client = Client(Routes(lambda: workspace))
-    try:
+    with workspace_of(logs, tmp_path / "cache", workers) as workspace:
+        client = Client(Routes(lambda: workspace))
         route = BASE + "view/distributed?run=ddp&span=1"
         assert until(lambda: client.get(route).status_code == 200, 60)
         asked = BASE + "profile?run=ddp&worker=rank0&span=1&view=distributed"
@@ -156,8 +155,6 @@ def test_the_page_over_http(logs, tree, tmp_path, workers):
         ]
         assert states == ["found"] * 4
         assert not list((tmp_path / "cache").glob("*.arrow"))
-    finally:
-        workspace.close()
 
 
 class Noting(InlineWorkers):
@@ -182,10 +179,9 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     _, said = capsys.readouterr().out.splitlines()[:2]
     assert said.startswith("ddp: Other ranks wait for rank2")
     noting = Noting()
-    workspace = Workspace(catalog_of(shown), noting, FileStore(cache))
-    workspace.catalog.scan()
-    assert "straggler" in told(view(workspace))
-    workspace.close()
+    with workspace_of(shown, cache, noting) as workspace:
+        workspace.catalog.scan()
+        assert "straggler" in told(view(workspace))
     assert noting.asked == ["AskMultiView"] and not list(cache.glob("*.arrow"))
 
 

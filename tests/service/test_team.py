@@ -23,7 +23,7 @@ from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.view import Distributed
 from tb_plugin.web.routes import BASE, Routes
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
-from tests.service.fakes import catalog_of, until, write_trace
+from tests.service.fakes import catalog_of, until, workspace_of, write_trace
 
 
 @pytest.fixture
@@ -35,9 +35,8 @@ def logs(tmp_path):
 
 @pytest.fixture
 def client(logs, tmp_path, workers):
-    workspace = Workspace(catalog_of(logs), workers, FileStore(tmp_path / "cache"))
-    yield Client(Routes(lambda: workspace))
-    workspace.close()
+    with workspace_of(logs, tmp_path / "cache", workers) as workspace:
+        yield Client(Routes(lambda: workspace))
 
 
 def workers(view):

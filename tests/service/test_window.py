@@ -29,7 +29,7 @@ from tb_plugin.storage.files import FileSource
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import trace
 from tests.conftest import SAMPLES
-from tests.service.fakes import catalog_of, need_of, until
+from tests.service.fakes import catalog_of, need_of, until, workspace_of
 
 VIEWS = ("overview", "operators", "kernels", "modules", "memory")
 
@@ -224,9 +224,8 @@ def test_a_window_of_a_file_that_changes_goes_with_it(part, logs):
 
 def test_in_processes_with_progress_and_a_lease(logs, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_MEMORY_MB", str(half(logs) / 1e6))
-    workspace = Workspace(catalog_of(logs), Pool(2), FileStore(tmp_path / "cache"))
-    workspace.catalog.scan()
-    try:
+    with workspace_of(logs, tmp_path / "cache", Pool(2)) as workspace:
+        workspace.catalog.scan()
         stages, fractions = [], []
 
         def ready() -> bool:
@@ -244,8 +243,6 @@ def test_in_processes_with_progress_and_a_lease(logs, tmp_path, monkeypatch):
         workspace.profile(Place(window="3"))
         workspace.catalog.ticked()
         assert late.state in ("found", "ready"), "the lease of a window ends as well"
-    finally:
-        workspace.close()
 
 
 def test_workers_of_a_run_show_the_same_window(tmp_path):

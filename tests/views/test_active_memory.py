@@ -15,6 +15,7 @@ from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Bands, Figures, Series, View
 from tb_plugin.views.active_memory import layers, tiles
 from tb_plugin.views.active_memory.view import ActiveMemory
+from tests.builders import payload_of
 from tests.depth import examples
 from tests.snapshots import event, frames, segment, snapshot
 
@@ -31,9 +32,7 @@ def ask(model: Snapshot, **asked: object) -> View:
 
 
 def bands(model: Snapshot, **asked: object) -> Bands:
-    found = ask(model, **{"tile": 0, **asked}).payloads["bands"]
-    assert isinstance(found, Bands)
-    return found
+    return payload_of(ask(model, **{"tile": 0, **asked}), "bands", Bands)
 
 
 def stacked(tile: Bands, column: int) -> list[int]:
@@ -87,8 +86,7 @@ def test_small_blocks_are_summed() -> None:
 
 
 def test_a_block_is_told_with_all_that_is_known() -> None:
-    found = ask(small(), block=1).payloads["block"]
-    assert isinstance(found, Figures)
+    found = payload_of(ask(small(), block=1), "block", Figures)
     values = {figure.metric.key: figure.value for figure in found.figures}
     assert (values["block_size_bytes"], values["begin_event"], values["end_event"], values["reusable_event"]) == (
         2048,
@@ -252,8 +250,7 @@ def test_segments_are_bands_as_well() -> None:
     tile = bands(pooled(), layer="segments", detail="all")
     assert tile.size_bytes == [4096, 2048, 1024]
     assert tile.active_bytes == [0, 4096, 4096, 6144, 6144, 7168, 6144, 6144]
-    found = ask(pooled(), segment=2).payloads["segment"]
-    assert isinstance(found, Figures)
+    found = payload_of(ask(pooled(), segment=2), "segment", Figures)
     values = {figure.metric.key: figure.value for figure in found.figures}
     assert (values["block_size_bytes"], values["begin_event"], values["end_event"]) == (1024, 4, 5)
     assert (values["pool_name"], values["address"]) == ("private 1.2", "0x4000")
@@ -347,6 +344,5 @@ def test_the_module_of_a_stack(stack: tuple[str, ...], module: str | None) -> No
     model = snapshot([event("alloc", 0, 512, frames=told), event("alloc", 4096, 512)])
     tile = bands(model, detail="all")
     assert [tile.modules[place] or None for place in tile.stack] == [module, None]
-    found = ask(model, block=0).payloads["block"]
-    assert isinstance(found, Figures)
+    found = payload_of(ask(model, block=0), "block", Figures)
     assert {figure.metric.key: figure.value for figure in found.figures}["block_module"] == module

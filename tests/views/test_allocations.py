@@ -11,6 +11,7 @@ from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Figures, Notices, Table, View
 from tb_plugin.views.allocations.view import Allocations
+from tests.builders import payload_of
 from tests.snapshots import event, frames, read, segment, snapshot
 
 MIB = 1 << 20
@@ -26,14 +27,12 @@ def view(model: Snapshot, **asked: object) -> View:
 
 
 def sentences(found: View, name: str) -> list[str]:
-    notices = found.payloads[name]
-    assert isinstance(notices, Notices)
+    notices = payload_of(found, name, Notices)
     return [finding(notice).text for notice in notices.notices]
 
 
 def rows(found: View, name: str) -> list[dict[str, Any]]:
-    table = found.payloads[name]
-    assert isinstance(table, Table)
+    table = payload_of(found, name, Table)
     return [dict(row) for row in table.rows]
 
 
@@ -101,8 +100,7 @@ def test_of_many_steps_some_are_left_out_evenly(monkeypatch: Any) -> None:
 
 
 def test_a_moment() -> None:
-    figures = view(training(), at=3).payloads["moment"]
-    assert isinstance(figures, Figures)
+    figures = payload_of(view(training(), at=3), "moment", Figures)
     values = {figure.metric.key: figure.value for figure in figures.figures}
     assert values == {
         "event_number": 3, "event_ns": 10_000, "allocated_bytes": 3 * MIB, "active_bytes": 4 * MIB,

@@ -17,7 +17,7 @@ from tb_plugin.analysis.filters import matching
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices
-from tests.builders import TraceBuilder, kernel, part, row, rows, trace
+from tests.builders import TraceBuilder, kernel, part, payload_of, row, rows, trace
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
 from tests.views.backward_recount import backward_by_hand
@@ -64,8 +64,7 @@ def test_a_gather_that_synchronises_says_layer_line_and_cost() -> None:
         "forward_path": "Model_0 > PatchDropout_0",
         "tied_by": "sequence",
     }
-    answer = part(table, "backward").payloads["answer"]
-    assert isinstance(answer, Notices)
+    answer = payload_of(part(table, "backward"), "answer", Notices)
     (notice,) = answer.notices
     assert notice.text == (
         "{backward_operator} of {forward_operator} in {module} at {forward_line} takes {node_host_ns}, {node_host_share} of "

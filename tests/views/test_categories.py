@@ -14,6 +14,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Breakdown, Notices, Series
 from tb_plugin.views.categories.view import Categories
+from tests.builders import payload_of
 from tests.category_memory import EPOCH, category_memory
 from tests.depth import examples
 from tests.samples import BY_NAME, made
@@ -95,8 +96,7 @@ def test_a_window_and_a_moment() -> None:
 def test_what_was_released_and_never_allocated_was_there_before() -> None:
     part = ask(category_memory([0, 2, 10, 4], [5, 4, -30, 4], [6, 4, -7, 0]))
     assert table(part)["Activations"][1:3] == (30, 0) and table(part)["Parameters"][1] == 7
-    notes = part.payloads["data_quality"]
-    assert isinstance(notes, Notices)
+    notes = payload_of(part, "data_quality", Notices)
     (note,) = notes.notices
     assert (note.rule, note.figures[0].value) == ("categories_unmatched", 27)
 

@@ -22,7 +22,7 @@ from tb_plugin.model.trace.window import choose, parse_window
 from tb_plugin.payloads import Counter, Counters
 from tb_plugin.payloads.export import to_json
 from tb_plugin.views.counters.view import LONGEST_LIST
-from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, trace
+from tests.builders import Bytes, TraceBuilder, kernel, memcpy, memset, part, payload_of, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES, UNLIKE, sample
 from tests.depth import sampled
 
@@ -33,9 +33,7 @@ WITH_DEVICES = [name for name in UNLIKE if name.startswith("synthetic") and not 
 
 def counters(table: TraceTable, start: Any = "", end: Any = "", width: Any = "") -> Counters:
     extra = (("start_ns", str(start)), ("end_ns", str(end)), ("width", str(width)))
-    found = part(table, "counters", extra=extra).payloads["counters"]
-    assert isinstance(found, Counters)
-    return found
+    return payload_of(part(table, "counters", extra=extra), "counters", Counters)
 
 
 def by_key(table: TraceTable, start: Any = "", end: Any = "", width: Any = "") -> dict[str, Counter]:
@@ -289,7 +287,7 @@ def test_of_a_trace_opened_as_a_window_the_counters_inside_are_those_of_the_whol
     found, known = (part(table, "gaps").frames["gaps"].data.to_pylist() for table in (opened, whole))
 
     def inside(gaps: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
-        keys = ("stream", "start_ns", "dur_ns", "why", "host_doing", "host_doing_ns", "other_busy_ratio")
+        keys = ("stream", "start_ns", "dur_ns", "why", "host_doing", "host_doing_ns")
         within = [gap for gap in gaps if begin < gap["start_ns"] and gap["start_ns"] + gap["dur_ns"] < end]
         return {tuple(gap[key] for key in keys) for gap in within}
 

@@ -11,7 +11,7 @@ from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices, Table, Tree, View
 from tb_plugin.views.diff.view import Diff
-from tests.builders import trace, whole_part
+from tests.builders import payload_of, trace, whole_part
 from tests.formats.test_chrome_rules import ev, table
 
 
@@ -64,8 +64,7 @@ def test_the_page_says_what_changed_most() -> None:
 
 
 def test_the_tree_is_that_of_the_stacks() -> None:
-    tree = page(BASE, EXP).payloads["call_tree"]
-    assert isinstance(tree, Tree)
+    tree = payload_of(page(BASE, EXP), "call_tree", Tree)
     places = [
         (row["name"], tree.rows[above]["name"] if above >= 0 else None, row["presence"], row["base_ns"], row["exp_ns"])
         for row, above in zip(tree.rows, tree.parent, strict=True)

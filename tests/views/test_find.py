@@ -17,7 +17,7 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import FullTrace, TraceTable
 from tb_plugin.payloads import Series, View
-from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, payload_of, rows, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
@@ -110,8 +110,7 @@ def test_where_one_looks_from_is_not_part_of_the_search() -> None:
 
 def test_marks_count_what_begins_in_each_slice() -> None:
     found = view(trace().op("a", 0, 1).op("b", 49, 1).op("a", 50, 50).op("a", 99, 0).op("a", 100, 0).table(), bins=2)
-    marks = found.payloads["marks"]
-    assert isinstance(marks, Series)
+    marks = payload_of(found, "marks", Series)
     assert marks.x == [0, 50_000, 100_000] and marks.lines[0].values == [2, 3]
 
 

@@ -18,7 +18,7 @@ from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices
-from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace
+from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, payload_of, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
@@ -374,8 +374,7 @@ def test_the_view_tells_steps_causes_and_pieces() -> None:
     longest = pieces["Synchronising calls", 40_000]
     assert (longest["dur_ns"], longest["idle_host"], longest["next_work"]) == (20_000, "cudaStreamSynchronize", "l")
     assert pieces["Python", 60_000]["idle_host"] == pieces["Python", 60_000]["idle_line"] == "train.py(3): loop"
-    notice = part(table, "idle", ("1",)).payloads["answer"]
-    assert isinstance(notice, Notices)
+    notice = payload_of(part(table, "idle", ("1",)), "answer", Notices)
     said = "The device is idle for {idle_ns}, {idle_ratio} of the time: {idle_synchronisation_ns} while"
     assert notice.notices[0].text.startswith(said)
 

@@ -19,7 +19,7 @@ from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import EventKind, KernelClass
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.payloads import Breakdown
-from tests.builders import Bytes, TraceBuilder, facts, kernel, part, row, rows, trace
+from tests.builders import Bytes, TraceBuilder, facts, kernel, part, payload_of, row, rows, trace
 from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
 from tests.depth import DEEP, examples
 from tests.samples import scanned
@@ -63,8 +63,7 @@ def test_a_name_speaks_first_then_the_nearest_known_operator() -> None:
 
 def test_times_by_class_sum_to_the_kernel_time() -> None:
     answer = part(some_kernels().table(), "kernels")
-    donut = answer.payloads["classes"]
-    assert isinstance(donut, Breakdown)
+    donut = payload_of(answer, "classes", Breakdown)
     found = {slice_.metric.key: slice_.value for slice_ in donut.parts}
     expected = {"communication": 13_000, "gemm": 10_000, "attention": 5_000, "elementwise": 2_000, "other": 11_000}
     assert found == expected
@@ -116,8 +115,7 @@ def test_the_compute_time_of_a_device_by_class() -> None:
         )
         .table()
     )
-    bar = part(table, "overview").payloads["device_classes_0"]
-    assert isinstance(bar, Breakdown)
+    bar = payload_of(part(table, "overview"), "device_classes_0", Breakdown)
     assert {s.metric.key: s.value for s in bar.parts} == {"gemm": 10_000, "elementwise": 1_000}
     assert bar.total == facts(table)["device.0.compute_ns"] == 11_000
 

@@ -8,7 +8,7 @@ import pytest
 
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Link
-from tests.builders import TraceBuilder, kernel, memcpy, model, part, trace
+from tests.builders import TraceBuilder, kernel, memcpy, model, part, payload_of, trace
 from tests.conftest import UNLIKE, sample
 
 LOADER = "enumerate(DataLoader)#X.__next__"
@@ -148,8 +148,7 @@ def test_of_a_truncated_file_nothing_else_is_known() -> None:
 def test_outside_of_the_steps() -> None:
     builder = step().op("aten::mm", 0, 10).launches(kernel("k", 100, 20)).op("aten::mm", 1500, 10)
     builder.launches(kernel("k", 300, 1520))
-    outside = part(builder.table(), "overview").payloads["outside_steps"]
-    assert isinstance(outside, Figures)
+    outside = payload_of(part(builder.table(), "overview"), "outside_steps", Figures)
     assert {f.metric.key: f.value for f in outside.figures} == {
         "outside_ns": 820_000,
         "outside_device_ns": 300_000,
@@ -160,8 +159,7 @@ def test_outside_of_the_steps() -> None:
 
 def test_health_says_what_is_linked_and_how_far_the_ends_are_apart() -> None:
     builder = step().op("aten::mm", 0, 10).launches(kernel("k", 100, 20)).on_device(kernel("alone", 100, 5), corr=77)
-    health = part(builder.table(), "overview").payloads["trace_health"]
-    assert isinstance(health, Figures)
+    health = payload_of(part(builder.table(), "overview"), "trace_health", Figures)
     found = {f.metric.key: f.value for f in health.figures}
     assert (found["linked_ratio"], found["owned_ratio"]) == (0.5, 0.5)
     assert (found["device_lag_ns"], found["device_tail_ns"]) == (5_000, 110_000)

@@ -11,7 +11,7 @@ from tb_plugin.analysis.unattributed_kernels import Reason
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
-from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, payload_of, row, rows, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
@@ -43,8 +43,7 @@ def reasons_of(table: TraceTable, **params: object) -> dict[str, int]:
 def test_each_piece_has_its_reason() -> None:
     table = launched_in_all_ways().table()
     assert reasons_of(table) == {"before": 2_000, "graph": 9_000, "bare": 6_000, "unrecorded": 7_000}
-    bar = part(table, "operators").payloads["no_operator"]
-    assert isinstance(bar, Breakdown)
+    bar = payload_of(part(table, "operators"), "no_operator", Breakdown)
     assert [(s.metric.title, s.value) for s in bar.parts] == [
         ("Graph replay", 9_000),
         ("No launch recorded", 7_000),

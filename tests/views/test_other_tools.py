@@ -12,7 +12,7 @@ from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.payloads import Figures, Notices, Timeline, Tree
-from tests.builders import part, trace
+from tests.builders import part, payload_of, trace
 from tests.conftest import sample
 from tests.formats.test_chrome_rules import ev, table
 
@@ -72,8 +72,7 @@ def test_overview_names_what_took_the_time() -> None:
         "inner has the largest self time: 7000 of 14000 in ranges.",
         "outer has the largest total time: 10000.",
     ]
-    headline = found.payloads["headline"]
-    assert isinstance(headline, Figures)
+    headline = payload_of(found, "headline", Figures)
     assert {figure.metric.key: figure.value for figure in headline.figures} == {
         "step_time_mean_ns": 10000, "ranges": 3, "range_threads": 2, "async_ranges": 2, "instants": 1,
     }  # fmt: skip
@@ -155,8 +154,7 @@ def test_thread_time_is_a_duration_and_arrows_are_recorded() -> None:
     trace = table(
         [ev("X", 0, "a", dur=5, tts=3, tdur=2), ev("X", 9, "b", dur=1), ev("s", 1, "go", id=1), ev("f", 8, "go", id=1)]
     )
-    event = part(trace, "events", extra=(("event", "0"),)).payloads["event"]
-    assert isinstance(event, Figures)
+    event = payload_of(part(trace, "events", extra=(("event", "0"),)), "event", Figures)
     figure = next(figure for figure in event.figures if figure.metric.key == "args.thread time")
     assert (figure.value, figure.metric.unit, figure.metric.title) == (2000, "ns", "Thread time")
     flows: Any = part(trace, "flows", extra=(("event", "0"),)).payloads["flows"]

@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.base import rows_of
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Notice, Notices
-from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, trace
+from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, part, payload_of, trace
 
 
 def rules(builder: TraceBuilder, payload: str = "findings") -> dict[str, dict[str, Any]]:
@@ -264,8 +264,7 @@ def test_nobody_is_told_to_record_stacks_that_were_recorded() -> None:
     """The file states with_stack, or ends early: what to do stands only where neither is so."""
 
     def told(builder: TraceBuilder, table: TraceTable | None = None) -> Notice:
-        found = part(table or builder.table(), "overview").payloads["data_quality"]
-        assert isinstance(found, Notices)
+        found = payload_of(part(table or builder.table(), "overview"), "data_quality", Notices)
         return next(notice for notice in found.notices if notice.rule == "stacks_missing")
 
     plain = trace().op("a", 0, 10).op("b", 20, 10)
@@ -308,8 +307,7 @@ def test_a_truncated_file_is_said() -> None:
 @pytest.mark.parametrize(("count", "shown", "more"), [(100, 100, None), (101, 100, 1), (250, 100, 150)])
 def test_settings_beyond_a_hundred_are_counted(count: int, shown: int, more: int | None) -> None:
     table = busy_step().meta(**{f"setting {i}": i for i in range(count)}).table()
-    figures = part(table, "overview").payloads["configuration"]
-    assert isinstance(figures, Figures)
+    figures = payload_of(part(table, "overview"), "configuration", Figures)
     values = {figure.metric.key: figure.value for figure in figures.figures}
     assert sum(key.startswith("setting ") for key in values) == shown
     assert values.get("further_settings") == more
@@ -321,21 +319,18 @@ def test_settings_beyond_a_hundred_are_counted(count: int, shown: int, more: int
     ids=["loader", "none"],
 )
 def test_a_trace_without_a_loader_says_nothing_of_input(builder: TraceBuilder, says: bool) -> None:
-    headline = part(builder.table(), "overview").payloads["headline"]
-    assert isinstance(headline, Figures)
+    headline = payload_of(part(builder.table(), "overview"), "headline", Figures)
     assert ("waiting_for_input" in {figure.metric.key for figure in headline.figures}) is says
 
 
 def test_settings_keep_their_letters() -> None:
-    figures = part(busy_step().meta(note=["größer", 1]).table(), "overview").payloads["configuration"]
-    assert isinstance(figures, Figures)
+    figures = payload_of(part(busy_step().meta(note=["größer", 1]).table(), "overview"), "configuration", Figures)
     assert {figure.metric.key: figure.value for figure in figures.figures}["note"] == '["größer", 1]'
 
 
 def test_the_average_step_is_one_of_them() -> None:
     builder = trace().step(0, 0, 100).op("aten::mm", 0, 60).step(1, 100, 50).op("aten::mm", 100, 20)
-    average = part(builder.table(), "overview").payloads["average_step"]
-    assert isinstance(average, Breakdown)
+    average = payload_of(part(builder.table(), "overview"), "average_step", Breakdown)
     assert average.total == 75_000
     assert {slice.category: slice.value for slice in average.parts} == {"cpu": 40_000, "other": 35_000}
 
@@ -345,8 +340,7 @@ def test_one_step_has_no_percentile(steps: int, has_it: bool) -> None:
     builder = trace()
     for i in range(steps):
         builder.step(i, at=100 * i, dur=90)
-    headline = part(builder.table(), "overview").payloads["headline"]
-    assert isinstance(headline, Figures)
+    headline = payload_of(part(builder.table(), "overview"), "headline", Figures)
     assert ("step_time_p95_ns" in {figure.metric.key for figure in headline.figures}) is has_it
 
 
@@ -360,8 +354,7 @@ def test_the_figures_of_the_headline_say_their_window(steps: int, notes: list[st
         builder.op("a", 20 * number + 10, 5).launches(kernel("k", 3))
     for number in range(steps):
         builder.step(number, 20 * number, 20)
-    headline = part(builder.table(), "overview").payloads["headline"]
-    assert isinstance(headline, Figures)
+    headline = payload_of(part(builder.table(), "overview"), "headline", Figures)
     assert [figure.note for figure in headline.figures] == notes
     assert all(("no steps" in figure.metric.window) is (steps == 0) for figure in headline.figures)
 

@@ -15,6 +15,7 @@ from tb_plugin.payloads import MemoryMap, Notice, Notices
 from tb_plugin.views.allocator_events.view import PAGE, AllocatorEvents
 from tb_plugin.views.segments import picture
 from tb_plugin.views.segments.view import Segments
+from tests.builders import payload_of
 from tests.snapshots import event, frames, segment, snapshot
 from tests.wild_allocator import WildAllocator
 
@@ -38,8 +39,7 @@ def rows(part: Part, name: str) -> list[dict[str, Any]]:
 
 
 def notices(part: Part) -> list[Notice]:
-    answer = part.payloads["answer"]
-    assert isinstance(answer, Notices)
+    answer = payload_of(part, "answer", Notices)
     return answer.notices
 
 

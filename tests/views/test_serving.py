@@ -18,7 +18,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Scatter, View
 from tb_plugin.rules._ordered_findings import findings_of
-from tests.builders import TraceBuilder, analysis, kernel, model, part, rows, trace, whole_part
+from tests.builders import TraceBuilder, analysis, kernel, model, part, payload_of, rows, trace, whole_part
 from tests.synthetic import loaded
 
 generator = loaded("synthetic_serving")
@@ -129,8 +129,7 @@ def test_of_the_last_step_nobody_knows_the_cycle_and_no_rate_counts_it(seed: int
 
 def test_the_cycle_is_work_and_idle_time() -> None:
     table = decoding(8, 8, 8, 8, 8).table()
-    told = part(table, "serving").payloads["answer"]
-    assert isinstance(told, Notices)
+    told = payload_of(part(table, "serving"), "answer", Notices)
     found = {figure.metric.key: figure.value for figure in told.notices[0].figures}
     assert (found["decode_cycle_ns"], found["decode_work_ns"], found["decode_idle_ns"]) == (100_000, 30_000, 70_000)
     assert found["decode_busy_ratio"] == 0.3 and found["steady_tokens_per_second"] == 80_000
@@ -164,8 +163,7 @@ def test_nobody_knows_the_tokens_of_speculative_decoding() -> None:
 
 def test_scatters_have_a_dot_for_each_step() -> None:
     table, plan = planted(seed=31, dialect="vllm", steps=40)
-    picture = part(table, "serving").payloads["by_batch"]
-    assert isinstance(picture, Scatter)
+    picture = payload_of(part(table, "serving"), "by_batch", Scatter)
     dots = {(x, y) for group in picture.groups for x, y in zip(group.x, group.y, strict=True)}
     assert dots == {(step["batch"], step["end_ns"] - step["start_ns"]) for step in plan}
     assert sum(len(group.label) for group in picture.groups) == len(plan)

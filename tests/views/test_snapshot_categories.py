@@ -20,7 +20,7 @@ from tb_plugin.analysis.snapshot.training_stages import lives_of
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Breakdown, Notices
-from tests.builders import part
+from tests.builders import part, payload_of
 from tests.depth import examples
 from tests.formats.sources import DATA
 from tests.snapshots import event, frames, read, segment, snapshot
@@ -170,8 +170,7 @@ def test_the_truth_of_the_samples(scene: str, steps: int) -> None:
     size = held.block("size")
     same = sum(int(size[row]) for row in rows if ORDER[codes[row]] == allocator.purposes[row])
     assert same >= 0.95 * size[rows].sum()
-    bar = part(held.snapshot, "allocations").payloads["held_categories"]
-    assert isinstance(bar, Breakdown)
+    bar = payload_of(part(held.snapshot, "allocations"), "held_categories", Breakdown)
     assert sum(one.value for one in bar.parts) == bar.total == levels_of(held).allocated.max()
 
 

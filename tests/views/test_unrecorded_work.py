@@ -20,7 +20,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, View
 from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.views.diff.view import Diff
-from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace, whole_part
+from tests.builders import TraceBuilder, kernel, memcpy, part, payload_of, rows, trace, whole_part
 from tests.conftest import UNLIKE, loaded, needs_shared, sample
 
 MS = 1000
@@ -52,8 +52,7 @@ def test_the_first_launch_waits_for_earlier_work(name: str) -> None:
 
 def test_the_overview_says_it_first_and_names_no_idle_cause() -> None:
     built = trace().op("aten::mm", 0, 100).launches(kernel("mm", 100 * MS, 125 * MS), at=10, dur=5)
-    said = part(built.table(), "overview").payloads["largest_costs"]
-    assert isinstance(said, Notices)
+    said = payload_of(part(built.table(), "overview"), "largest_costs", Notices)
     (first,) = said.notices
     assert "launched before the recording started" in first.text and "synchronize()" in first.todo
     assert {figure.metric.key: figure.value for figure in first.figures}["earlier_work_ns"] == 125 * MS * 1000
@@ -217,8 +216,7 @@ def test_work_that_was_launched_while_the_profiler_paused() -> None:
     built = gap_between_steps(second=7)
     assert unrecorded(built) == [(300 * MS, 400 * MS)]
     conserved(built.table())
-    pause = part(built.table(), "idle", ("7",)).payloads["summary"]
-    assert isinstance(pause, Figures)
+    pause = payload_of(part(built.table(), "idle", ("7",)), "summary", Figures)
     values = {figure.metric.key: figure.value for figure in pause.figures}
     assert (values["unrecorded_ns"], values["idle_ns"]) == (100 * NS, 150 * NS - 100 * NS - 500_000)
 
@@ -238,20 +236,17 @@ def waits_for_earlier_work(name: str = "cudaLaunchKernel") -> TraceBuilder:
 
 
 def costs(table: TraceTable) -> list[Notice]:
-    found = part(table, "overview").payloads["largest_costs"]
-    assert isinstance(found, Notices)
+    found = payload_of(part(table, "overview"), "largest_costs", Notices)
     return list(found.notices)
 
 
 def figures(table: TraceTable, view: str, name: str = "summary") -> dict[str, Any]:
-    found = part(table, view).payloads[name]
-    assert isinstance(found, Figures)
+    found = payload_of(part(table, view), name, Figures)
     return {figure.metric.key: figure.value for figure in found.figures}
 
 
 def parts_of(table: TraceTable, name: str) -> dict[str, float]:
-    found = part(table, "overview").payloads[name]
-    assert isinstance(found, Breakdown)
+    found = payload_of(part(table, "overview"), name, Breakdown)
     assert sum(each.value for each in found.parts) == found.total
     return {each.category: each.value for each in found.parts if each.value}
 
@@ -299,8 +294,7 @@ def test_launches_wait_in_a_queue_for_it() -> None:
     assert facts["launches.device_idle_ns"] == 0
     # Of the 75 ms with recorded work the queue is empty all the time: its only launch has begun.
     assert facts["launch.0.starved_ratio"] == 1
-    answer = part(table, "launches").payloads["launch_answer"]
-    assert isinstance(answer, Notices)
+    answer = payload_of(part(table, "launches"), "launch_answer", Notices)
     assert {f.metric.key: f.value for f in answer.notices[0].figures}["behind_launches"] == 1
     assert "synchronize()" in answer.notices[0].todo
 
@@ -354,8 +348,7 @@ def test_a_server_neither_works_nor_idles_in_it() -> None:
         built.annotation("step[DECODE bs=8]", at, 15 * MS)
         built.launches(kernel("mm", 10 * MS, begins), at=at + 10, dur=5)
     table = built.table()
-    found = whole_part(table, "serving").payloads["answer"]
-    assert isinstance(found, Notices)
+    found = payload_of(whole_part(table, "serving"), "answer", Notices)
     (notice,) = found.notices
     values = {figure.metric.key: figure.value for figure in notice.figures}
     # Cycles of 50, 20 and 20 ms.
@@ -374,8 +367,7 @@ def test_a_diff_with_a_recording_that_has_none() -> None:
     for base, exp in (sides, sides[::-1]):
         answer = Diff().answer([base, exp], Params())
         assert isinstance(answer, View)
-        fall = answer.payloads["waterfall"]
-        assert isinstance(fall, Breakdown)
+        fall = payload_of(answer, "waterfall", Breakdown)
         changes = {each.category: each.value for each in fall.parts}
         sign = 1 if base is sides[0] else -1
         assert changes["unrecorded"] == sign * 125 * NS

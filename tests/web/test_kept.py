@@ -10,12 +10,9 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
 from tb_plugin.service.catalog import Place, pause_seconds
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web import catalog_cache
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import catalog_of, write_trace
+from tests.service.fakes import workspace_of, write_trace
 
 
 @pytest.fixture
@@ -27,11 +24,10 @@ def logs(tmp_path):
 
 @pytest.fixture
 def workspace(logs, tmp_path, monkeypatch):
-    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
-    monkeypatch.setattr(workspace.catalog, "start", lambda: None)
-    workspace.catalog.scan()
-    yield workspace
-    workspace.close()
+    with workspace_of(logs, tmp_path / "cache") as workspace:
+        monkeypatch.setattr(workspace.catalog, "start", lambda: None)
+        workspace.catalog.scan()
+        yield workspace
 
 
 @pytest.fixture

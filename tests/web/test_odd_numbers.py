@@ -7,11 +7,8 @@ from urllib.parse import quote
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import catalog_of, write_trace
+from tests.service.fakes import workspace_of, write_trace
 
 ODD = ["9" * 5000, "-" + "9" * 5000, "9223372036854775808", "999999999999999999", "-1", "0", "1e400", "nan", "٣", "²", "0x10",
        "1_0", " 1", "1.5", "-", "\x00", "1-" + "9" * 5000, "9" * 5000 + "ns", "0ns-" + "9" * 5000 + "ns"]  # fmt: skip
@@ -47,9 +44,8 @@ NUMBERS = {
 def client(tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
     write_trace(folder / "logs" / "w.1.pt.trace.json")
-    workspace = Workspace(catalog_of(folder / "logs"), InlineWorkers(), FileStore(folder / "cache"))
-    yield Client(Routes(lambda: workspace))
-    workspace.close()
+    with workspace_of(folder / "logs", folder / "cache") as workspace:
+        yield Client(Routes(lambda: workspace))
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from werkzeug.test import Client
 
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.request_guard import HOSTS_VARIABLE, Forbidden, check_host
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import catalog_of, write_trace
+from tests.service.fakes import workspace_of, write_trace
 
 DATA = ["runs", "profile", "view/overview", "table/operators/operators", "tiles?tiles=0.0", "download/original",
         "download/window", "download/stacks"]  # fmt: skip
@@ -19,9 +16,8 @@ DATA = ["runs", "profile", "view/overview", "table/operators/operators", "tiles?
 @pytest.fixture
 def workspace(tmp_path):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
-    workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
-    yield workspace
-    workspace.close()
+    with workspace_of(tmp_path / "logs", tmp_path / "cache") as workspace:
+        yield workspace
 
 
 @pytest.fixture

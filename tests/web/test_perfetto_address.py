@@ -10,11 +10,8 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin.service.perfetto_address import PUBLIC, VARIABLE, perfetto_url
-from tb_plugin.service.workers.pool import InlineWorkers
-from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import catalog_of, write_trace
+from tests.service.fakes import workspace_of, write_trace
 
 
 @pytest.mark.parametrize(
@@ -43,8 +40,7 @@ def test_only_an_address_is_passed_on(monkeypatch: pytest.MonkeyPatch, text: str
 def test_the_page_learns_it_and_gets_the_whole_trace_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "http://localhost:10000")
     write_trace(tmp_path / "logs" / "a" / "w.1.pt.trace.json")
-    workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "logs", tmp_path / "cache") as workspace:
         client = Client(Routes(lambda: workspace))
         assert client.get(f"{BASE}runs").get_json()["perfetto_url"] == "http://localhost:10000"
         client.get(f"{BASE}profile")
@@ -54,5 +50,3 @@ def test_the_page_learns_it_and_gets_the_whole_trace_packed(tmp_path: Path, monk
         assert int(answer.headers["Content-Length"]) == len(answer.data)
         names = {event["name"] for event in json.loads(gzip.decompress(answer.data))["traceEvents"]}
         assert {"aten::mm", "aten::add", "ProfilerStep#5", "ProfilerStep#6"} <= names, "all steps, not only the first"
-    finally:
-        workspace.close()

@@ -11,12 +11,10 @@ import pytest
 from tensorboard.backend.security_validator import SecurityValidatorMiddleware
 from werkzeug.test import Client
 
-from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
-from tb_plugin.storage.cache import FileStore
 from tb_plugin.web import static
 from tb_plugin.web.routes import BASE, Routes
-from tests.service.fakes import SlowPool, catalog_of, until, write_trace
+from tests.service.fakes import SlowPool, until, workspace_of, write_trace
 
 ROUTES = [
     "runs",
@@ -40,9 +38,8 @@ def logs(tmp_path):
 
 @pytest.fixture
 def client(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
-    yield Client(Routes(lambda: workspace))
-    workspace.close()
+    with workspace_of(logs, tmp_path / "cache") as workspace:
+        yield Client(Routes(lambda: workspace))
 
 
 def get(client, route, **more):
@@ -67,8 +64,7 @@ def test_runs(client):
 
 def test_a_scan_that_finds_nothing_new_leaves_the_answer_as_it_is(tmp_path, logs):
     """The page asks every five seconds, and the list of a thousand workers is large."""
-    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(logs, tmp_path / "cache") as workspace:
         client = Client(Routes(lambda: workspace))
         tag = get(client, "runs").headers["ETag"]
         before = workspace.catalog._last_scan_unix_ms
@@ -76,19 +72,14 @@ def test_a_scan_that_finds_nothing_new_leaves_the_answer_as_it_is(tmp_path, logs
         assert get(client, "runs", headers={"If-None-Match": tag}).status_code == 304
         write_trace(logs / "b" / "w.2.pt.trace.json")
         assert until(lambda: get(client, "runs", headers={"If-None-Match": tag}).status_code == 200)
-    finally:
-        workspace.close()
 
 
 def test_an_empty_log_directory_says_when_it_was_looked_at(tmp_path):
     (tmp_path / "none").mkdir()
-    workspace = Workspace(catalog_of(tmp_path / "none"), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(tmp_path / "none", tmp_path / "cache") as workspace:
         client = Client(Routes(lambda: workspace))
         first = get(client, "runs").get_json()["last_scan_unix_ms"]
         assert until(lambda: get(client, "runs").get_json()["last_scan_unix_ms"] > first)
-    finally:
-        workspace.close()
 
 
 def test_profile_and_view(client):
@@ -100,16 +91,13 @@ def test_profile_and_view(client):
 
 
 def test_not_loaded_yet_is_202(logs, tmp_path):
-    workspace = Workspace(catalog_of(logs), SlowPool(1), FileStore(tmp_path / "cache"))
-    client = Client(Routes(lambda: workspace))
-    try:
+    with workspace_of(logs, tmp_path / "cache", SlowPool(1)) as workspace:
+        client = Client(Routes(lambda: workspace))
         for route in ("view/overview", "table/operators/operators", "table/operators/operators?format=csv"):
             response = get(client, route)
             assert (response.status_code, response.get_json()["state"]) == (202, "loading")
         assert until(lambda: get(client, "profile").status_code == 200)
         assert get(client, "view/overview").status_code == 200
-    finally:
-        workspace.close()
 
 
 def test_table_is_sorted_filtered_and_paged(client):
@@ -382,8 +370,7 @@ def test_names_from_outside_are_quoted_in_headers(client, logs):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_tensorboard_finds_nothing_to_warn_about_in_any_answer(logs, tmp_path, caplog, method):
     """It looks at the headers of each one: an answer without a body has a type as well."""
-    workspace = Workspace(catalog_of(logs), InlineWorkers(), FileStore(tmp_path / "cache"))
-    try:
+    with workspace_of(logs, tmp_path / "cache") as workspace:
         client = Client(SecurityValidatorMiddleware(Routes(lambda: workspace)))
         for route in (*ROUTES, "index.html", "index.js", "view/none", "table/operators/operators?format=csv"):
             named = f"{route}{'&' if '?' in route else '?'}run=a"
@@ -395,6 +382,4 @@ def test_tensorboard_finds_nothing_to_warn_about_in_any_answer(logs, tmp_path, c
                 assert again.headers["Content-Type"] == answer.headers["Content-Type"], route
                 assert "Content-Length" not in again.headers and "Content-Encoding" not in again.headers
         assert client.post(BASE + "runs").status_code == 405
-    finally:
-        workspace.close()
     assert "In 3.0, this warning will become an error" not in caplog.text

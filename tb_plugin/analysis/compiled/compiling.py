@@ -32,7 +32,6 @@ class Compilations(msgspec.Struct, frozen=True, eq=False):
     """Names of compiled regions, such as ``3/0``: a function number and a compilation number."""
 
     def repeats(self) -> Bool:
-        """Returns, for each region name, whether its function was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
@@ -43,10 +42,7 @@ class Guards(msgspec.Struct, frozen=True, eq=False):
     region: Int32
     """Index of the compiled call that followed the guard check (-1 = none)."""
     compilation: Int32
-    """Index of the compilation that followed the guard check (-1 = none).
-
-    A compilation follows if no compiled code matched.
-    """
+    """Index of the compilation that followed, because no compiled code matched (-1 = none)."""
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
@@ -55,7 +51,6 @@ def spans_of(trace: TraceTable, row: Int64) -> Spans:
 
 @cached_by_argument
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns all compilations in the trace, in all steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -83,7 +78,6 @@ def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
 
 @cached_by_argument
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns all guard checks in the trace, in all steps."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -111,20 +105,12 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @cached_by_argument
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns, for each compiled call, whether it is cold.
-
-    A call is cold if it compiles code or is the first call of newly compiled code.
-    """
+    """Returns whether each compiled call compiles code or is the first call of newly compiled code."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
     inner = innermost_at(
-        spans.track,
-        spans.start,
-        spans.end,
-        regions.parent,
-        trace.track[compiled.row],
-        trace.start_ns[compiled.row],
+        spans.track, spans.start, spans.end, regions.parent, trace.track[compiled.row], trace.start_ns[compiled.row]
     )
     while (inner != MISSING).any():  # up all enclosing calls, which are few
         cold[inner[inner != MISSING]] = True
@@ -152,17 +138,13 @@ def first_calls(trace: TraceTable) -> Int64:
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each host row is inside a backward operator."""
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found
 
 
 @cached_by_argument
 def wrapper_times(trace: TraceTable) -> Int64:
-    """Returns the wrapper overhead of each compiled call.
-
-    This is the time of the call, excluding graphs, operators, nested compiled calls, guard checks and compilation.
-    """
+    """Returns the time of each compiled call without graphs, operators, nested calls, guards and compilation."""
     regions = regions_of(trace)
     row = regions.row
     own = np.zeros(len(row), np.int64)
@@ -186,9 +168,6 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Returns the time ranges in compiled calls in which a thread runs work that is not wrapper overhead, such as
-    operators or guard checks.
-    """
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))
@@ -196,9 +175,6 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 
 @cached_by_argument
 def _busy(trace: TraceTable) -> Int64:
-    """Returns the rows of operators and graphs, excluding compiled calls and the layers between a compiled call and
-    its graphs.
-    """
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)

@@ -19,10 +19,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 class Breaks(msgspec.Struct, frozen=True, eq=False):
-    """Compiled calls that another compiled call makes, sorted by time.
-
-    ``call`` contains indices into ``regions_of``.
-    """
+    """Compiled calls inside another one, sorted by time. ``call`` contains indices into ``regions_of``."""
 
     call: Int64
     function: Int64
@@ -56,10 +53,7 @@ def guard_times(trace: TraceTable) -> Int64:
 
 
 def checked_for(trace: TraceTable) -> Int64:
-    """Returns, for each guard check, the index of the compiled call that follows (-1 = none).
-
-    If the check leads to a compilation, the following call is the first call of the newly compiled code.
-    """
+    """Returns, for each guard check, the index of the compiled call that follows (-1 = none)."""
     guards = guards_of(trace)
     first_call = np.append(first_calls(trace), MISSING)[guards.compilation]
     return np.where(guards.region != MISSING, guards.region, first_call)
@@ -67,7 +61,6 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns all graph breaks in the trace, in all steps."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])
@@ -75,19 +68,14 @@ def breaks_of(trace: TraceTable) -> Breaks:
 
 
 def place_of(trace: TraceTable, code: int) -> str | None:
-    """Returns the source location of a graph break as ``path(line): function``; None if unknown.
-
-    ``code`` is the string id of the function that resumes after the graph break.
-    """
+    """Returns ``path(line): function`` of a graph break. ``code`` is the string id of the resuming function."""
     pattern = trace.recorder.compiled.resumed
     match = re.search(pattern, trace.strings[code]) if pattern and code != MISSING else None
     return f"{match[1]}({match[3]}): {match[2]}" if match else None
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns the time ranges of guard checks and wrapper overhead in these compiled calls and in compiled calls
-    nested in them.
-    """
+    """Returns the time ranges of guard checks and wrapper overhead in these compiled calls and nested ones."""
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]
     return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

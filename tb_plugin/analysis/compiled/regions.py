@@ -27,10 +27,7 @@ from tb_plugin.model.trace.tree import innermost_at, nest
 
 
 class Regions(msgspec.Struct, frozen=True, eq=False):
-    """Calls of compiled code, sorted by time.
-
-    ``parent`` is the index of the enclosing compiled call. Names are string ids; -1 = none.
-    """
+    """Calls of compiled code by time. ``parent`` is the enclosing call, names are string ids; -1 = none."""
 
     row: Int64
     parent: Int32
@@ -44,14 +41,12 @@ class Regions(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def has_regions(trace: TraceTable) -> bool:
-    """Returns whether the trace contains compiled code."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return bool((name_matches(trace, f"^{re.escape(REGION)}") & host).any())
 
 
 @cached_by_argument
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns all compiled calls in the trace, in all steps."""
     row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
@@ -80,10 +75,6 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Returns a mask of the host ranges whose name satisfies ``fits``.
-
-    Such ranges have different event kinds in different profiler versions.
-    """
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 
@@ -96,11 +87,7 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns, for each module call, the index of the compiled wrapper that directly encloses it (-1 = none).
-
-    ``row`` is sorted by time, and ``parent`` contains indices into ``row``. If compiled code starts between a
-    wrapper and a module call, the wrapper does not wrap this module call.
-    """
+    """Returns, for each module call, the index in ``row`` of the compiled wrapper around it (-1 = none)."""
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)
     if (found == MISSING).all():
@@ -133,7 +120,7 @@ BACKWARD_HOST = define(
         "backward_host_total_ns": (
             "Backward host",
             "Host time of backward operators matched to the module and its children.",
-        ),
+        )
     },
 )
 

@@ -11,13 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.flame.nodes import (
-    FlameNodes,
-    heaviest_nodes,
-    in_order,
-    largest_nodes,
-    parent_groups,
-)
+from tb_plugin.analysis.flame.nodes import FlameNodes, heaviest_nodes, in_order, largest_nodes, parent_groups
 from tb_plugin.analysis.flame.tree import Terms, packages_of, tree_of, tree_of_graph
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level
 from tb_plugin.errors import NotFoundError
@@ -106,7 +100,6 @@ def sandwich(nodes: FlameNodes, function: str, terms: Terms) -> tuple[Tree, Tree
 
 
 def _callers(nodes: FlameNodes, forest: Forest, mine: Int64, terms: Terms) -> Tree:
-    """Returns the tree of the callers of a function, which is the root. The children of each node are its callers."""
     numbers = (nodes.calls, forest.sums(nodes.host_ns), forest.sums(nodes.device_ns))
     at, parents, origin = mine, np.full(len(mine), MISSING, np.int64), mine
     levels: list[tuple[Int64, ...]] = []
@@ -132,7 +125,6 @@ def _callers(nodes: FlameNodes, forest: Forest, mine: Int64, terms: Terms) -> Tr
 
 
 def _callees(nodes: FlameNodes, forest: Forest, mine: Int64) -> FlameNodes:
-    """Merges the subtrees under all calls of a function."""
     inside = np.zeros(len(nodes.label) + 1, np.bool_)
     inside[mine] = True
     for rows in forest.levels[1:]:

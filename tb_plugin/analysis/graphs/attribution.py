@@ -20,12 +20,7 @@ from tb_plugin.payloads import Breakdown, Metric, Slice
 REPLAYED = define(
     CHOSEN,
     "count",
-    {
-        "replayed_calls": (
-            "Calls in replays",
-            "Captured calls with device work, multiplied by replays of their graph.",
-        ),
-    },
+    {"replayed_calls": ("Calls in replays", "Captured calls with device work, multiplied by replays of their graph.")},
 )
 
 # Title and meaning of each way.
@@ -42,11 +37,7 @@ WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns, for each row, the innermost scope of these kinds that encloses the row in its capture.
-
-    The result is an index into the scopes of ``origins_of``. -1 if there is no such scope, or if the row is not
-    replayed work.
-    """
+    """Returns the innermost scope of these kinds around each replayed row, as an index into ``origins_of``; or -1."""
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
     origins = origins_of(trace)
@@ -55,11 +46,7 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 
 
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
-    """Returns the operator name of each device row, as a string id.
-
-    For replayed work, this is the name of the captured operator. For other work, it is the name of the operator
-    that launched the work.
-    """
+    """Returns the operator of each device row, captured or launching, as a string id."""
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -116,7 +103,6 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def way_slices(time_ns: Mapping[int, int], prefix: str, window: str) -> list[Slice]:
-    """Returns a chart slice for each way of matching that has device time."""
     return [
         Slice(
             Metric(f"{prefix}_{way.name.lower()}", title, "ns", what, window),

@@ -34,11 +34,7 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns the sequences that can be matched to graphs: first the captures in the trace, then the eager work in
-    the trace.
-
-    The trace does not have to contain replays.
-    """
+    """Returns the sequences that can match graphs: captures first, then eager work. Needs no replays."""
     parts = (captures(trace), eager_sequences(trace))
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
     first, second = (part.sequences for part in parts)
@@ -53,11 +49,7 @@ def captured_in(trace: TraceTable) -> Captured:
 
 @cached_by_argument
 def captures(trace: TraceTable) -> Recorded:
-    """Returns the launches recorded during graph captures: one sequence per capture, sorted by time.
-
-    A launch belongs to the capture on its thread or, if there is none, to the capture on the thread that waits for
-    its thread. Launches that ran device work are excluded, because they were not captured.
-    """
+    """Returns the launches of each capture by time: those on its thread, or on threads that it waits for."""
     track, start, end = _windows(trace)
     if not len(start):
         return Recorded()
@@ -90,16 +82,13 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns the time ranges in which a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 
 
 @cached_by_argument
 def eager_sequences(trace: TraceTable) -> Recorded:
-    """Returns the device work that is launched eagerly, not by graphs: one sequence per thread and device, in
-    launch order.
-    """
+    """Returns eagerly launched device work: one sequence per thread and device, in launch order."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     is_eager = source != MISSING
@@ -127,10 +116,6 @@ def eager_sequences(trace: TraceTable) -> Recorded:
 
 @cached_by_argument
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Returns the thread, start and end of each capture, sorted by start, then longest first.
-
-    A capture lasts from the call that starts it to the call that ends it.
-    """
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
     found: list[tuple[int, int, int]] = []
@@ -149,10 +134,6 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Returns the rows of launches that ran no device work, because they create graph nodes instead.
-
-    Nested calls count as one launch.
-    """
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)

@@ -68,8 +68,6 @@ def match_captures(graphs: Graphs, sequences: Sequences) -> dict[int, Match]:
 
 
 class _Captures:
-    """Captures grouped by content. Captures that have the same content are compared only once."""
-
     def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
         self._graphs, self._sequences = graphs, sequences
         self._columns = [(getattr(graphs, name), getattr(sequences, name)) for name in FIELDS]
@@ -111,7 +109,6 @@ class _Captures:
         return Match(starts, int(matched[nearest]), max(size, int(sizes[nearest])), int(agreeing[nearest]))
 
     def _equal_first(self, nodes: slice, places: Int64, count: int) -> Int64:
-        """Returns the number of equal nodes among the first ``count`` nodes of the graph and of these captures."""
         place = np.arange(min(nodes.stop - nodes.start, count))
         rows = np.minimum(self._begin[places][:, None] + place, self._end[places][:, None] - 1)
         equal = _equal([(mine[nodes][place], of[rows]) for mine, of in self._columns])
@@ -120,10 +117,6 @@ class _Captures:
         return found
 
     def _is_sure(self, graph: int, place: int) -> Bool:
-        """Returns, for each launch of a capture, whether it is certainly the graph node with the same index.
-
-        The order of launches is the order of nodes, or else the names prove which node is which.
-        """
         rows = slice(int(self._begin[place]), int(self._end[place]))
         in_order = self.has_ids(graph) or (self._graphs.is_ordered[graph] and not self._is_forked[place])
         is_kernel = self._sequences.kind[rows] == EventKind.KERNEL
@@ -131,9 +124,6 @@ class _Captures:
         return found
 
     def _start(self, graph: int, place: int) -> tuple[int, int]:
-        """Returns how many nodes certainly match a capture of another size, and how many are equal, both from the
-        first node.
-        """
         nodes, rows = self._graphs.nodes(graph), slice(int(self._begin[place]), int(self._end[place]))
         sides = [(mine[nodes], of[rows]) for mine, of in self._columns]
         sizes = nodes.stop - nodes.start, rows.stop - rows.start
@@ -150,7 +140,6 @@ class _Captures:
 
 
 def _equal(sides: Sequence[Sides]) -> Bool:
-    """Returns whether all columns are equal. A missing value equals any value."""
     found: Bool = np.logical_and.reduce([(of == MISSING) | (mine == MISSING) | (mine == of) for mine, of in sides])
     return found
 
@@ -162,8 +151,6 @@ def _equal_start(sides: Sequence[Sides]) -> int:
 
 
 class _Eager:
-    """Index for finding a subsequence in sequences of eager work."""
-
     def __init__(self, sequences: Sequences, token: Int64) -> None:
         self.is_captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
         self._token = np.where(self.is_captured, MISSING, token)
@@ -172,7 +159,6 @@ class _Eager:
         self._ordered = self._token[self._order]
 
     def places(self, needle: Int64) -> Int64:
-        """Returns the rows at which ``needle`` starts; empty if there are too many candidates to compare."""
         size = len(needle)
         low = np.searchsorted(self._ordered, needle, side="left")
         high = np.searchsorted(self._ordered, needle, side="right")
@@ -188,11 +174,7 @@ class _Eager:
 
 
 def match_eager_work(graphs: Graphs, wanted: Sequence[int], sequences: Sequences) -> dict[int, Match]:
-    """Returns the eager work that is equal to the work of each graph in ``wanted``.
-
-    Kinds, names, grids and blocks must be equal. The graph must have at least 8 kernels, and the grid and block of
-    each kernel must be recorded.
-    """
+    """Returns eager work equal to each wanted graph of at least 8 kernels with recorded grid and block."""
     wanted = [graph for graph in wanted if _has_enough_kernels(graphs, graphs.nodes(graph))]
     if not wanted or sequences.is_capture.all():
         return {}

@@ -14,13 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.graphs.captures import Recorded, captured_in, captures, eager_sequences
 from tb_plugin.analysis.graphs.matching import Match, match_captures, match_eager_work
 from tb_plugin.analysis.graphs.replays import has_replays, replays_of
-from tb_plugin.analysis.graphs.scopes import (
-    CommonScopes,
-    concatenate,
-    insert_scopes,
-    scopes_around,
-    subset_scopes,
-)
+from tb_plugin.analysis.graphs.scopes import CommonScopes, concatenate, insert_scopes, scopes_around, subset_scopes
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group
@@ -41,10 +35,7 @@ class Way(IntEnum):
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """Another trace contains the capture or runs the same work eagerly.
-
-    That trace belongs to the same run or was selected by the user.
-    """
+    """Another trace of the run, or one that the user selected, has the capture or the same eager work."""
     EAGER = 3
     """The same work is executed eagerly in this trace, and always has the same scopes."""
     GRAPH = 4
@@ -70,11 +61,7 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True, eq=False):
-    """Captured scopes of replayed work.
-
-    ``work`` contains the replayed rows in ascending order. ``scope`` contains the index of the scope of each of
-    these rows (-1 = unknown).
-    """
+    """Captured ``scope`` (-1 = unknown) of each replayed row in ``work``, which is ascending."""
 
     work: Int64 = no_rows(np.int64)
     scope: Int32 = no_rows(np.int32)
@@ -87,9 +74,7 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
     """Maps each graph without a complete match to the capture that matches most of its nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of the scope of each row. -1 if the scope is unknown, or if the row is not replayed
-        work.
-        """
+        """Returns the scope index of each row. -1 if unknown or not replayed."""
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -97,8 +82,6 @@ class Origins(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Known:
-    """Scope of each graph node, if a match was found, and how the node was matched."""
-
     def __init__(self, trace: TraceTable) -> None:
         self.graphs = replays_of(trace).graphs
         self.scopes = Scopes()
@@ -112,7 +95,6 @@ class _Known:
         return np.flatnonzero(self.is_left).tolist()
 
     def take(self, matches: Mapping[int, Match], way: Way, scopes: Scopes, scope: Int32) -> None:
-        """Stores the scopes of matched graphs. ``scope`` is the scope of each launch."""
         matches = {graph: match for graph, match in matches.items() if self.is_left[graph]}
         if not matches:
             return
@@ -133,7 +115,6 @@ class _Known:
 
 @cached_by_argument
 def origins_of(trace: TraceTable) -> Origins:
-    """Returns the captured scopes of all replayed work in the trace, in all steps."""
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)
@@ -160,7 +141,6 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
 
 
 def _known(trace: TraceTable) -> tuple[_Known, dict[int, Agreement]]:
-    """Matches graphs to captures, then to eager work. The first complete match of a graph is used, then the longest."""
     known, own, other = _Known(trace), Captured(), trace.captured
     if len(captures(trace).sequences):
         own = captured_in(trace)
@@ -194,7 +174,6 @@ def _known(trace: TraceTable) -> tuple[_Known, dict[int, Agreement]]:
 
 
 def _scopes_at(trace: TraceTable, eager: Recorded, matches: Iterable[Match]) -> tuple[Scopes, Int32]:
-    """Returns the scopes of the eager work that matches a graph. All other eager work is skipped to save time."""
     change = np.zeros(len(eager.source) + 1, np.int64)
     for match in matches:
         np.add.at(change, match.starts, 1)

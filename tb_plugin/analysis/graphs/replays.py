@@ -18,10 +18,9 @@ _LOW = (1 << BITS) - 1
 
 
 class Graphs(msgspec.Struct, frozen=True, eq=False):
-    """Captured graphs, derived from their replays; -1 = missing.
+    """Captured graphs.
 
-    The nodes of graph g are rows ``begin[g]`` to ``begin[g + 1] - 1`` of the other columns. Graph nodes that are
-    not device work are omitted.
+    Nodes of graph g (device work only) are rows ``begin[g]`` to ``begin[g + 1] - 1``; -1 = missing.
     """
 
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
@@ -42,7 +41,6 @@ class Graphs(msgspec.Struct, frozen=True, eq=False):
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns the slice that selects the nodes of a graph in the columns."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
@@ -54,15 +52,9 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Index of the replayed graph.
-
-    Replays with equal graph ids have the same graph. If ids are not recorded, replays with equal work have the same
-    graph.
-    """
+    """Index of the replayed graph: equal recorded ids or, without ids, equal work."""
     node: Int32 = no_rows(np.int32)
-    """For each row, the index in ``graphs`` of its node. -1 if the work of the replay differs from that of most
-    replays of the graph.
-    """
+    """Node of each row in ``graphs``. -1 if the work of the replay is not that of most replays."""
     graphs: Graphs = msgspec.field(default_factory=Graphs)
     untied: int = 0
     """Number of device rows that belong to graphs but have neither a recorded launch nor a recorded replay id."""
@@ -73,13 +65,11 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def has_replays(trace: TraceTable) -> bool:
-    """Returns whether the trace contains graph launches, or device work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
 @cached_by_argument
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns all graph launches that ran device work, in all steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -109,10 +99,7 @@ def replays_of(trace: TraceTable) -> Replays:
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(
-        known,
-        np.where(known, recorded, sequence),
-        np.where(known, device, MISSING),
-        np.where(known, process, MISSING),
+        known, np.where(known, recorded, sequence), np.where(known, device, MISSING), np.where(known, process, MISSING)
     ).of
     by_node = np.bincount(graph[~has_node], minlength=int(graph.max()) + 1)[graph] == 0
     usual = _is_usual(graph, sequence)
@@ -142,7 +129,6 @@ def replays_of(trace: TraceTable) -> Replays:
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the index of the replay that ran each device row."""
     replays = replays_of(trace)
     order = np.argsort(replays.work, kind="stable")
     at = order[np.searchsorted(replays.work[order], rows)]
@@ -150,9 +136,6 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Returns the device rows of graphs sorted by time, the replay of each row, and the number of rows that belong
-    to no replay.
-    """
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -211,11 +194,6 @@ def _processes(trace: TraceTable) -> Int64:
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Returns, for each replay, whether its work is the most frequent sequence of work among the replays of its
-    graph.
-
-    If several sequences are equally frequent, the first of them is used.
-    """
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

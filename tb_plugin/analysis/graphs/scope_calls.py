@@ -28,9 +28,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class Bearers(msgspec.Struct, frozen=True, eq=False):
-    """Recorded calls that a view shows, their parents and labels, and the innermost of these calls around each
-    launch.
-    """
+    """Recorded calls that a view shows: parents, labels, and the innermost call around each launch."""
 
     parent: Int32
     label: Int64
@@ -48,10 +46,7 @@ class InReplays(msgspec.Struct, frozen=True, eq=False):
         return len(self.call)
 
     def count(self, group_of: Int64, count: int) -> Int64:
-        """Returns the number of pairs in each of ``count`` groups.
-
-        ``group_of`` is the group of each call (-1 = none).
-        """
+        """Returns the number of pairs per group. ``group_of`` is the group of each call (-1 = none)."""
         of = group_of[self.call]
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
@@ -71,10 +66,7 @@ class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Appends values for the virtual calls to the values of the recorded calls.
-
-        By default, the appended values are zeros.
-        """
+        """Appends values for the virtual calls, by default zeros, to those of the recorded calls."""
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -115,10 +107,6 @@ def replayed_calls(
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
-        """Returns the index of the call for each pair of scope and recorded call.
-
-        If a pair has no scope, returns the recorded call.
-        """
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
@@ -130,19 +118,12 @@ def replayed_calls(
         new = np.flatnonzero(~same[which.ravel()])
         held = InReplays(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
     return ReplayedCalls(
-        scope=at[made],
-        parent=numbered(up[at[made]].astype(np.int64), borne[made]),
-        enclosed=held,
-        owner=owner,
+        scope=at[made], parent=numbered(up[at[made]].astype(np.int64), borne[made]), enclosed=held, owner=owner
     )
 
 
 def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
-    """Returns the virtual operator calls of the replays in ``work``.
-
-    ``launcher`` is the index of the call that launched each device row. If no operator was captured for a row, the
-    row still belongs to this call.
-    """
+    """Returns the virtual operator calls of ``work``. ``launcher`` is the call that launched each device row."""
     if not has_replays(trace):
         none = np.empty(0, np.int64)
         return ReplayedCalls(none, none.astype(np.int32), InReplays(), launcher)
@@ -154,10 +135,6 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 
 
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
-    """Adds the ancestors of each scope.
-
-    Returns distinct pairs of a scope and its number in ``of``. All numbers must be below ``count``.
-    """
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
     level = depth[keys // count]
@@ -172,9 +149,6 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
 
 
 def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    """Returns a mask of the pairs in which a recorded call around the graph launch has the same path of names as
-    the scope.
-    """
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
         return np.zeros(len(scope), np.bool_)

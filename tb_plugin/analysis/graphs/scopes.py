@@ -26,11 +26,7 @@ _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns a forest of scopes, and the index of the innermost scope that encloses the start of each host row (-1
-    = none).
-
-    An operator encloses itself. Profiler steps are not scopes. Row -1 has no scope.
-    """
+    """Returns a forest of scopes, and the innermost one around each host row (an operator itself); -1 = none."""
     at = np.unique(source[source != MISSING]).astype(np.int64)
     if not len(at):
         return Scopes(), np.full(len(source), MISSING, np.int32)
@@ -95,11 +91,7 @@ def _outermost(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _forward(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the row of the forward operator of each row in the backward pass (-1 = none).
-
-    Gradient hooks have no forward operator. Hooks run while the engine accumulates a gradient, but outside of the
-    function that the engine calls.
-    """
+    """Returns the forward row of each row in the backward pass (-1 = none, as for gradient hooks)."""
     every = backward_operators(trace)
     within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
     function = np.append(every.function, 0)[within]
@@ -142,9 +134,7 @@ def concatenate(*parts: Scopes) -> Scopes:
 
 
 def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes in ``used`` and their ancestors, and the new index of each scope in ``used`` (-1 does not
-    change).
-    """
+    """Returns the scopes in ``used`` and their ancestors, and the new index of each one in ``used``."""
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
@@ -199,10 +189,7 @@ class CommonScopes:
         self.scopes = concatenate(scopes, *(each for each, _ in merged))
 
     def of(self, starts: Int64, size: int) -> Int32:
-        """Returns the scope of each of ``size`` nodes. ``starts`` are the first launches of the captures.
-
-        If captures disagree on the operator of a node, the node has no scope.
-        """
+        """Returns the scope of each of ``size`` nodes, if the captures at ``starts`` agree on its operator."""
         first = self._scope[int(starts[0]) : int(starts[0]) + size]
         if len(starts) == 1:
             return first
@@ -218,10 +205,7 @@ class CommonScopes:
 
 
 def insert_scopes(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
-    """Inserts each scope in ``scope``, together with its ancestors, below the scope in ``outer``.
-
-    Returns the new forest, and the new indices of the inserted scopes (-1 = none).
-    """
+    """Inserts scopes and their ancestors below ``outer``. Returns the forest and new indices (-1 = none)."""
     both = (scope != MISSING) & (outer != MISSING)
     size = max(len(scopes), 1)
     wanted = np.unique(outer[both].astype(np.int64) * size + scope[both])

@@ -25,10 +25,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 class Gaps(msgspec.Struct, frozen=True, eq=False):
-    """Idle gaps of a device, sorted by time.
-
-    ``next`` is the row of the work that directly follows each gap (-1 = none).
-    """
+    """Idle gaps of a device by time. ``next`` is the row of the work after each gap (-1 = none)."""
 
     start_ns: Int64
     end_ns: Int64
@@ -136,10 +133,6 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """Returns the segments of idle time before the end of the launch call, by activity of host threads.
-
-    The launching thread has priority over other threads.
-    """
     in_time = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:

@@ -10,11 +10,7 @@ from tb_plugin.payloads import Link, Metric, Slice
 
 
 class Cause(IntEnum):
-    """A cause of idle time. The key of a cause in responses is its name in lower case.
-
-    Causes on the host come first, in order of priority. If several causes apply at the same time, the first of them
-    is used.
-    """
+    """A cause of idle time, by priority. Its key in responses is the name in lower case."""
 
     PROFILER = 0
     GARBAGE_COLLECTION = 1
@@ -35,9 +31,7 @@ class Cause(IntEnum):
     LAUNCH_LATENCY = 12
     """Time from the end of a launch call to the start of the launched work, if the queue was empty."""
     KERNEL_LATENCY = 13
-    """Time from the end of a device event to the start of the next device event, if the next event was already
-    queued.
-    """
+    """Time from the end of a device event to the start of the next one, which was already queued."""
     DEPENDENCY = 14
     """The next device event waits for work on another stream."""
     NOT_RECORDED = 15
@@ -70,15 +64,11 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
 
 
 def word_of(cause: Cause) -> str:
-    """Returns the key of an idle cause in filters, tables and responses."""
     return cause.name.lower()
 
 
 def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Slice]:
-    """Returns a chart slice for each cause: largest first, unexplained time last.
-
-    Slices link to the idle gaps in ``view``.
-    """
+    """Returns a slice per cause, largest first, unexplained time last, with links to gaps in ``view``."""
     order = sorted(time_ns, key=lambda cause: (cause == Cause.UNEXPLAINED, -time_ns[cause], cause))
     return [
         Slice(
@@ -125,10 +115,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "idle_host": (
-                "Host activity",
-                "Longest host activity on the launching thread during the gap.",
-            ),
+            "idle_host": ("Host activity", "Longest host activity on the launching thread during the gap."),
             "idle_line": ("Python line", "Python line of this host activity."),
             "next_work": ("Next work", "Device work that starts at the end of the gap."),
         },

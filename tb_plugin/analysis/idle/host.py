@@ -27,10 +27,7 @@ _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallR
 
 @cached_by_argument
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
-    """Returns the tracks of threads that launch work on a device or request a launch from another thread.
-
-    Returns at most ``MOST_THREADS`` tracks. Tracks with the most launches come first.
-    """
+    """Returns at most ``MOST_THREADS`` tracks that launch work or request launches, most launches first."""
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
     thread, count = np.unique(asking_tracks(trace, rows), return_counts=True)
@@ -39,10 +36,7 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns, for each cause, the time ranges in which a thread may delay a device for this cause.
-
-    Time ranges of different causes may overlap.
-    """
+    """Returns, by cause, the ranges in which a thread may delay a device. Causes may overlap."""
     rows, causes = _rows(trace)
     found = {}
     for cause in HOST:
@@ -54,18 +48,13 @@ def delaying_ranges(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
 
 
 def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
-    """Returns whether any of these threads has recorded operators, Python calls or annotations.
-
-    Runtime calls alone do not show whether the thread runs Python code between these calls.
-    """
+    """Returns whether any thread has operators, Python calls or annotations. Runtime calls do not suffice."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
     return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:
-    """Returns the rows of events with this cause: profiler overhead, garbage collection, compilation or data
-    loading.
-    """
+    """Returns the rows of profiler overhead, garbage collection, compilation or data loading."""
     if cause == Cause.PROFILER:
         return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     names = trace.recorder.host
@@ -80,10 +69,6 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
 
 @cached_by_argument
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the rows that may delay a device, and the cause of each row.
-
-    A row with several causes is included once per cause.
-    """
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True

@@ -20,10 +20,7 @@ _MAX_TABLE_CELLS = 1 << 22
 
 
 class Host:
-    """The innermost event of each thread over time. The data of a thread is computed on first use.
-
-    If ``within`` is given, only events that overlap these ranges are used.
-    """
+    """Innermost event of each thread over time, computed on first use, for events that overlap ``within``."""
 
     def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
         self._trace = trace
@@ -37,9 +34,7 @@ class Host:
         self.waits = waits_for_device(trace)
 
     def doing(self, track: int) -> tuple[Int64, Int32]:
-        """Returns the times at which a thread's innermost event changes, and the row of the new innermost event (-1
-        = none).
-        """
+        """Returns the times at which the innermost event of a thread changes, and its row (-1 = none)."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
@@ -66,11 +61,7 @@ class Host:
         return name, time, row
 
     def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the result of ``did`` for the thread that launched each device row in ``work``.
-
-        If this thread was mostly idle, it was waiting for requests. In that case, the thread that requested the
-        launch is used.
-        """
+        """Returns ``did`` for the thread that launched each row, or for the one that requested the launch."""
         launched, asked = launch_tracks(self._trace, work)
         found = self.did(launched, begin, end)
         turn = np.flatnonzero((found[0] == MISSING) & (asked != MISSING))
@@ -79,11 +70,7 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns, for each interval, the row of the longest event that has the interval's ``name`` and is
-        innermost at some time in the interval.
-
-        Each name (string id) must be innermost at some time in its interval, or be -1. For name -1, the row is -1.
-        """
+        """Returns, per interval, the row of the longest innermost event with this name (-1 for name -1)."""
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
         asked = np.flatnonzero(name != MISSING)
@@ -104,11 +91,7 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns, for each interval, the name (string id) that was innermost for the longest time, and the
-        duration of this time (-1 = no event).
-
-        Intervals must not be empty.
-        """
+        """Returns the longest innermost name (string id, -1 = none) and its time, for intervals that are not empty."""
         edges = distinct_values(begin, end)
         times, rows_doing = self.doing(track)
         names = self._names(rows_doing)

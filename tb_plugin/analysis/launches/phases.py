@@ -20,10 +20,7 @@ LEAST_OUTLIER_NS = 20_000
 
 @cached_by_argument
 def launch_phases(trace: TraceTable) -> Launches:
-    """Returns the call, the queue time and the latency for all device work in the loaded window.
-
-    Work that waits for unrecorded work counts as queued until it starts.
-    """
+    """Returns call, queue time and latency. Work behind unrecorded work counts as queued until it starts."""
     found, waits = recorded_launches(trace), waits_for_unrecorded(trace)
     if not waits.any():
         return found

@@ -25,10 +25,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
     call: Int64
     """Row of the launch call. If the value is -1 (not recorded), the values in the other columns are meaningless."""
     free_ns: Int64
-    """Earliest possible start of the work.
-
-    At this time, its launch call has returned, and all earlier work on its stream and on awaited streams has ended.
-    """
+    """Earliest possible start: its launch call has returned and all awaited work has ended."""
     queue_ns: Int64
     """Time from the end of the launch call until ``free_ns``."""
     latency_ns: Int64
@@ -40,10 +37,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns the phases of all device work, as if there were no unrecorded work.
-
-    In a CUDA graph, all work after the first node counts as queued, because the device schedules this work.
-    """
+    """Returns the phases of device work. In a CUDA graph, all work after the first node counts as queued."""
     rows = covered_work(trace)
     track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
@@ -79,11 +73,7 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """Returns the end of the stream wait that delays each row; ``LONG_AGO`` if no wait delays the row.
-
-    The wait must have been requested before the row was launched. This order is determined from correlation ids or,
-    if these are missing, from start times on the stream.
-    """
+    """Returns the end of the stream wait that delays each row; ``LONG_AGO`` if no wait delays the row."""
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
     found = np.full(len(rows), LONG_AGO)
@@ -105,9 +95,7 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
 
 
 def usual_latency_ns(latency_ns: Int64) -> int:
-    """Returns the limit above which a latency is unusual: the median plus 8 median absolute deviations; 0 if there
-    are no samples.
-    """
+    """Returns the limit of usual latency: median plus 8 median absolute deviations; 0 without samples."""
     if not len(latency_ns):
         return 0
     median = int(np.sort(latency_ns)[(len(latency_ns) - 1) // 2])

@@ -54,11 +54,7 @@ def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
 
 @cached_by_argument
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns, for each device, the time ranges in which it runs recorded or unrecorded work. All other time is
-    idle time.
-
-    The keys are the same as in ``device_busy``.
-    """
+    """Returns, for each device, the ranges of recorded and unrecorded work. All other time is idle."""
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
@@ -132,10 +128,6 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """Returns the time ranges of unrecorded work for which the host waits before the first recorded launch.
-
-    Each range starts when the recording starts, and ends when the wait ends.
-    """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
     start, end = trace.start_ns[waits], trace.ends(waits)
@@ -149,10 +141,6 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Returns, for each interval, whether the program initializes the driver or allocates memory in it.
-
-    If so, the program has only just started.
-    """
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -160,11 +148,7 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 
 
 def _recording_began(trace: TraceTable) -> Int64:
-    """Returns the times at which the recording started or resumed after a pause.
-
-    The profiler numbers all steps, including steps that are not recorded. If step numbers are missing, the
-    recording was paused.
-    """
+    """Returns when the recording started or resumed. Missing step numbers show a pause."""
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
         return began
@@ -177,11 +161,6 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Returns, for each device event, whether it starts when earlier work that its thread launched on another
-    device ends.
-
-    If so, the event waited for the earlier work.
-    """
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -199,7 +178,6 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Returns the rows of those calls in ``wanted`` whose thread launches work only on this device."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -214,7 +192,6 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Returns, for each interval, whether the host waited in it until the device had no more work."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -222,9 +199,6 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Returns, for each interval, its start or, if it contains launches without recorded work, the start of the
-    first such launch.
-    """
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)

@@ -12,10 +12,7 @@ from tb_plugin.model.trace.schema import MISSING
 
 
 class Blocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks, sorted by first event.
-
-    Times are numbers of the device's allocator events. A block is allocated after event e if ``begin <= e < freed``.
-    """
+    """Memory blocks by first event. A block is allocated after event e if ``begin <= e < freed``."""
 
     size: Int64
     begin: Int64

@@ -26,13 +26,10 @@ SHORT_LIFE = 0.1
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Texts about a device and a piece of code, for a finding."""
-
     recorder: Recorder
     device: str
     """Device that the finding names; "" = none."""
     code: str
-    """Template that names the allocating code."""
     figures: Sequence[Figure]
 
     @property
@@ -69,11 +66,7 @@ def leak_notice(rule: str, subject: Subject, growth: Growth, rows: Int64, peak: 
         f"{plural(counted, 'step')} left {{left_blocks}} unreleased {plural(blocks, 'block')} ({{left_bytes}}), "
         f"{by} {subject.code}.",
         subject.recorder.todo(rule),
-        [
-            *figures,
-            METRICS.figure("leak_confidence", float(growth.confidence[rows[0]])),
-            *subject.all_figures,
-        ],
+        [*figures, METRICS.figure("leak_confidence", float(growth.confidence[rows[0]])), *subject.all_figures],
         "leak_confidence",
         LEAK_CONFIDENCE,
         evidence,

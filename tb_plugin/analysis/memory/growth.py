@@ -192,8 +192,6 @@ def live_of(blocks: Blocks, moments: Int64) -> tuple[Int64, Int64]:
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
-    """Allocated memory after each of two events, one row per owner."""
-
     owner: Int64
     first_bytes: Int64
     first_blocks: Int64
@@ -217,10 +215,7 @@ def change_of(blocks: Blocks, first: int, second: int) -> Change:
 
 
 def varying_share(size: Int64, step: Int64, count: int) -> float:
-    """Returns the share of bytes in blocks whose size does not occur in each of ``count`` steps.
-
-    ``step`` is the step in which each block was allocated.
-    """
+    """Returns the share of bytes in blocks whose size does not occur in each of ``count`` steps."""
     total = int(size.sum())
     if count < 2 or not total:
         return 0.0

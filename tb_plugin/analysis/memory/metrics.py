@@ -124,21 +124,19 @@ METRICS = SHARED.defining(
             "allocation_frame": ("Python line", "Python line of the allocation."),
             "allocation_phase": ("Phase", "Innermost annotation around the allocation, except step annotations."),
         },
-        ("", "bool"): {
-            "outlives_step": ("Outlives step", "The block outlives its allocation step."),
-        },
+        ("", "bool"): {"outlives_step": ("Outlives step", "The block outlives its allocation step.")},
         ("", "ns"): {
             "clock_apart_ns": (
                 "Clock difference",
                 "Allocation time in the snapshot minus the nearest time in the trace.",
-            ),
+            )
         },
         (COUNTED, "bytes"): {
             "step_growth_bytes": ("Per step", "Bytes per step that remain allocated after the last step."),
             "left_bytes": ("Remaining", "Bytes of these steps that remain allocated after the last step."),
         },
         (COUNTED, "number"): {
-            "step_growth_blocks": ("Blocks per step", "Blocks per step that remain allocated after the last step."),
+            "step_growth_blocks": ("Blocks per step", "Blocks per step that remain allocated after the last step.")
         },
         (COUNTED, "count"): {
             "growing_steps": ("Growing steps", "Steps with unreleased blocks."),
@@ -146,7 +144,7 @@ METRICS = SHARED.defining(
             "left_blocks": ("Remaining blocks", "Blocks of these steps that remain allocated after the last step."),
         },
         (COUNTED, "ratio"): {
-            "leak_confidence": ("Confidence", "Share of growing steps multiplied by the evenness of their growth."),
+            "leak_confidence": ("Confidence", "Share of growing steps multiplied by the evenness of their growth.")
         },
     }
 )

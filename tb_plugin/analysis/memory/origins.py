@@ -23,10 +23,7 @@ ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):
-    """One kind of origin, such as Python lines.
-
-    ``of`` maps each allocator event to an index into ``texts`` (-1 = none).
-    """
+    """One kind of origin: ``of`` maps allocator events to indices into ``texts`` (-1 = none)."""
 
     of: Int32
     texts: pa.Array
@@ -79,7 +76,6 @@ def step_at(trace: TraceTable, time: Int64) -> Int32:
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """Returns the Python line of the innermost operator or call. A backward operator has that of its forward operator."""
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
     place = innermost_at(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)

@@ -102,12 +102,7 @@ def owners_at(trace: TraceTable, track: Int32, time: Int64) -> Owners:
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, known))
     parent = places_of(operators, len(trace))[trace.operator[operators]]
     operator = innermost_at(
-        trace.track[operators],
-        trace.start_ns[operators],
-        trace.ends(operators),
-        parent,
-        track,
-        time,
+        trace.track[operators], trace.start_ns[operators], trace.ends(operators), parent, track, time
     )
     forward = _take(inherit(trace.forward[operators], parent), operator)
     return Owners(operators, parent, roots_of(parent), operator, _modules(trace, track, time, forward), forward)

@@ -76,7 +76,6 @@ def frame_by_operator(
 
 
 def _calls(scene: Scene, operators: Int64) -> Int64:
-    """Returns the number of calls in the window, for each name (string id)."""
     began = operators[scene.window.holds(scene.trace.start_ns[operators])]
     return np.bincount(scene.trace.name[began], minlength=len(scene.trace.strings))
 

@@ -65,7 +65,6 @@ class Peak(msgspec.Struct, frozen=True):
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the earliest peak of allocated memory."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 

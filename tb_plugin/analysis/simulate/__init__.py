@@ -33,10 +33,7 @@ _MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Combines several changes into one.
-
-    Overlapping time ranges are counted once. For each row and step, the largest reduction of all changes is used.
-    """
+    """Combines changes: overlapping ranges count once, and the largest reduction of each row is used."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
     step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
@@ -45,7 +42,6 @@ def merge_changes(changes: Sequence[Change]) -> Change:
 
 
 def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Returns, for each row or step, the largest reduction minus the largest increase."""
     of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
     by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
     found, place = np.unique(of, return_inverse=True)
@@ -94,9 +90,6 @@ def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], els
 
 
 def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """Returns the part of a change that is outside of steps whose reduction is known, so that no saving is counted
-    twice.
-    """
     if not len(change.step):
         return change
     host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
@@ -122,7 +115,6 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
 
 
 def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """Returns the part of a change that concerns work that the host runs or launches within these steps."""
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]

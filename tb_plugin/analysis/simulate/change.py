@@ -22,6 +22,4 @@ class Change(msgspec.Struct, frozen=True, eq=False):
     worth: int = 1
     """Number of recorded steps that one step replaces after the change."""
     awaited: bool = False
-    """Whether reductions on streams other than the busiest one count, because the busiest stream may have waited
-    for them.
-    """
+    """Whether reductions on other streams count, because the busiest stream may have waited for them."""

@@ -39,9 +39,7 @@ class Queue(msgspec.Struct, frozen=True, eq=False):
     most_gap_ns: Int64
     """Upper bound of ``gap_ns``. Time during which only other streams were busy is included."""
     slack_ns: Int64
-    """Time by which each launch could have been later without a delay of the event; 0 if only the launch delayed
-    the event.
-    """
+    """Time by which each launch could be later without delaying the event; 0 if only it delayed the event."""
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
@@ -68,9 +66,7 @@ class Waits(msgspec.Struct, frozen=True, eq=False):
     done_ns: Int64
     """End of the last work for which each call waited; a time far in the past if there is no such work."""
     place: Int64
-    """For each wait, the index in the queue of the last event that starts at or before the awaited work (-1 =
-    before all events).
-    """
+    """Index in the queue of the last event that starts at or before the awaited work (-1 = none)."""
 
 
 @cached_by_argument
@@ -126,11 +122,6 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Returns, for each event of the busiest stream, the time directly before it during which this stream was idle
-    and another stream was busy.
-
-    0 for the first event, and for events of other streams.
-    """
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
     if len(start):
@@ -187,7 +178,6 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the rows of launch calls that blocked because the launch queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < QUEUE_FULL:

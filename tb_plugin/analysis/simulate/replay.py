@@ -25,10 +25,7 @@ _WORK_PER_BATCH = 4096
 
 
 class Leads(msgspec.Struct, frozen=True, eq=False):
-    """Times by which host and device finish earlier, in nanoseconds.
-
-    The shape of each array is (pairs of initial leads, changes).
-    """
+    """Nanoseconds by which host and device finish earlier, with shape (pairs of initial leads, changes)."""
 
     host: Int64
     device: Int64
@@ -47,10 +44,7 @@ def leads_of(
     careful: bool,
     begins: tuple[tuple[int, int], ...],
 ) -> Leads:
-    """Returns, for each change, how much earlier host and device finish.
-
-    ``begins`` contains pairs of initial leads: the lead of the host, and the lead of the device.
-    """
+    """Returns the leads of each change. ``begins`` contains (host, device) pairs of initial leads."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have waited for the host, or been queued long before.
     gap = np.where(queue.has_dependencies, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
@@ -179,12 +173,7 @@ class _Gone:
         return found
 
     def may_have_delayed(self, queue: Queue) -> Int64:
-        """Returns the time by which each launch could have been later if its work waited for shortened work on
-        another stream.
-
-        Such a wait is possible if the work starts soon after the shortened work ends, and if the launch call had
-        already returned at that time.
-        """
+        """Returns the time by which each launch could be later if its work waited for shortened work."""
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
         follows = queue.has_dependencies & (queue.start_ns - until <= max(queue.usual_ns))
@@ -193,7 +182,6 @@ class _Gone:
 
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """Returns, for each row, the time in which it runs while the device runs no work outside ``rows``."""
     overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(overlap, rows)
@@ -209,7 +197,6 @@ def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
 
 
 def _idle_time(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
-    """Returns, for each row, the time in which it runs while the stream ``track`` is idle."""
     if not len(rows):
         return rows
     start, end = trace.start_ns[rows], trace.ends(rows)

@@ -20,10 +20,7 @@ from tb_plugin.payloads import Breakdown, Notice
 
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")
-SAYS = {
-    "recorded": "Recorded.",
-    "derived": "Derived from allocation stacks and times.",
-}
+SAYS = {"recorded": "Recorded.", "derived": "Derived from allocation stacks and times."}
 WHY = {
     "no stacks": "Memory categories (parameters, gradients, activations, ...) are unknown: no stacks were recorded.",
     "no stages": "Memory categories (parameters, gradients, activations, ...) are unknown: no allocation stack contains "
@@ -35,7 +32,6 @@ WHY = {
 
 class BlockCategories(msgspec.Struct, frozen=True, eq=False):
     of: Int8
-    """For each block, an index into ``names``."""
     names: tuple[str, ...]
     """Keys of ``memory_categories.ORDER``, followed by additional categories that the snapshot contains."""
     source: Source
@@ -75,7 +71,6 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Returns the recorded categories. Blocks without a category, or beyond the int8 codes, are unknown."""
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None

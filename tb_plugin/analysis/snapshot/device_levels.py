@@ -96,7 +96,6 @@ def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
 
 
 def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
-    """Returns the slice of a table that contains a device's rows. Tables are sorted by device."""
     rows = np.flatnonzero(ids == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 

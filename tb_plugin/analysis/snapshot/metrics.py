@@ -25,11 +25,9 @@ METRICS = OF_BLOCKS.defining(
             "last_peak_bytes": ("Last peak", "Peak allocated memory of the last step."),
             "risen_bytes": ("Line growth", "Largest growth of a stack from the first peak to the last."),
         },
-        (LATER_STEPS, "count"): {
-            "peak_steps": ("Steps", "Steps from the first analysed step to the last."),
-        },
+        (LATER_STEPS, "count"): {"peak_steps": ("Steps", "Steps from the first analysed step to the last.")},
         (LATER_STEPS, "ratio"): {
-            "rising_ratio": ("Rising peaks", "Share of steps with a higher peak than the step before."),
+            "rising_ratio": ("Rising peaks", "Share of steps with a higher peak than the step before.")
         },
         (MOST_RESERVED, "bytes"): {
             "unused_bytes": ("Unused", "Segment bytes that no block uses."),
@@ -39,14 +37,10 @@ METRICS = OF_BLOCKS.defining(
             "largest_gap_bytes": ("Largest gap", "Size of the largest gap."),
             "reserved_then_bytes": ("Segment bytes", "Bytes of all segments."),
         },
-        (MOST_RESERVED, "ratio"): {
-            "unused_ratio": ("Unused", "Unused bytes divided by reserved bytes."),
-        },
-        (MOST_RESERVED, "count"): {
-            "pinned_segments": ("Pinned segments", "Segments with an active block and a gap."),
-        },
+        (MOST_RESERVED, "ratio"): {"unused_ratio": ("Unused", "Unused bytes divided by reserved bytes.")},
+        (MOST_RESERVED, "count"): {"pinned_segments": ("Pinned segments", "Segments with an active block and a gap.")},
         (MOST_RESERVED, "code"): {
-            "pinning_line": ("Pinned by", "Line of the unreleased blocks that pin the most bytes."),
+            "pinning_line": ("Pinned by", "Line of the unreleased blocks that pin the most bytes.")
         },
         (RAN_OUT, "bytes"): {
             "cache_free_bytes": ("Free in the cache", "Segment bytes that no block uses, in all pools."),
@@ -77,9 +71,7 @@ METRICS = OF_BLOCKS.defining(
             "history_events": ("Events", "Recorded allocator events of the device."),
             "oom_count": ("Out of memory", "Out-of-memory events of the driver."),
         },
-        (STEPS, "text"): {
-            "snapshot_step": ("Step", "Annotated step number, else index; end: end of the last step."),
-        },
+        (STEPS, "text"): {"snapshot_step": ("Step", "Annotated step number, else index; end: end of the last step.")},
         (STEPS, "count"): {
             "snapshot_steps": ("Steps", "Annotated steps in the recorded history."),
             "last_step_blocks": ("Blocks after last step", "Blocks allocated at the end of the last step."),
@@ -96,9 +88,7 @@ METRICS = OF_BLOCKS.defining(
             "place_bytes": ("Bytes", "Bytes of blocks whose stack contains this frame."),
             "place_own_bytes": ("Self", "Bytes of blocks whose stack ends at this frame."),
         },
-        (SELECTION, "count"): {
-            "place_blocks": ("Blocks", "Blocks whose stack contains this frame."),
-        },
+        (SELECTION, "count"): {"place_blocks": ("Blocks", "Blocks whose stack contains this frame.")},
         (TWO_MOMENTS, "text"): {
             "memory_change": ("Change", "Later versus earlier bytes: appears, gone, grew, shrank or same."),
             "block_change": ("Block", "Allocated at both times, or at only one of them."),
@@ -116,9 +106,7 @@ METRICS = OF_BLOCKS.defining(
             "later_blocks": ("Later blocks", "Blocks allocated at the later time."),
             "still_blocks": ("At both times", "Blocks allocated at both times."),
         },
-        (TWO_SNAPSHOTS, "text"): {
-            "snapshot_figure": ("Figure", "Compared memory quantity."),
-        },
+        (TWO_SNAPSHOTS, "text"): {"snapshot_figure": ("Figure", "Compared memory quantity.")},
         (TWO_SNAPSHOTS, "bytes"): {
             "base_held_bytes": ("Baseline", "Bytes in the baseline."),
             "exp_held_bytes": ("Experiment", "Bytes in the experiment."),
@@ -133,7 +121,7 @@ METRICS = OF_BLOCKS.defining(
             "segment_kind": (
                 "Kind",
                 "small: blocks up to 1 MiB. large: larger blocks. expandable: grows and shrinks by pages.",
-            ),
+            )
         },
         (AT_EVENT, "bytes"): {
             "segment_bytes": ("Reserved", "Bytes of the segments."),
@@ -200,19 +188,13 @@ METRICS = OF_BLOCKS.defining(
             "block_module": ("Module", "Innermost module outside the framework, else the innermost module."),
             "memory_category": ("Category", "Recorded or derived category of the block."),
         },
-        (HISTORY, "text"): {
-            "event_action": ("Action", "Recorded action."),
-        },
+        (HISTORY, "text"): {"event_action": ("Action", "Recorded action.")},
         (RANK_PEAK, "bytes"): {
             **{f"rank_{name}_bytes": (title, "Category bytes at the rank's peak.") for name, title in TITLES.items()},
             "peaks_apart_bytes": ("Peak difference", "Largest minus smallest peak of all ranks."),
         },
-        ("all ranks", "count"): {
-            "no_history_ranks": ("Without history", "Ranks without a recorded history."),
-        },
-        (MOMENT, "count"): {
-            "held_blocks": ("Blocks", "Allocated blocks."),
-        },
+        ("all ranks", "count"): {"no_history_ranks": ("Without history", "Ranks without a recorded history.")},
+        (MOMENT, "count"): {"held_blocks": ("Blocks", "Allocated blocks.")},
         (HISTORY, "ns"): {
             "event_ns": ("Time", "Time since the first event."),
             "begin_ns": ("Allocated at", "Allocation time, since the first event."),
@@ -230,7 +212,7 @@ METRICS = OF_BLOCKS.defining(
             "free_bytes": ("Free", "Segment bytes that no block uses."),
         },
         (MOMENT, "ratio"): {
-            "line_ratio": ("Share of largest line", "Share of all allocated bytes in the largest line."),
+            "line_ratio": ("Share of largest line", "Share of all allocated bytes in the largest line.")
         },
     }
 )

@@ -167,7 +167,6 @@ def _rows(device: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns sorted starts and ends of blocks and segment boundaries, and the index of each block among them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
     order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there

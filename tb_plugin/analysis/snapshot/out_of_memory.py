@@ -24,8 +24,6 @@ MOST_OOMS = 20
 
 
 class RunningOut(msgspec.Struct, frozen=True, eq=False):
-    """State of a device's memory at one out-of-memory event."""
-
     event: int
     requested: int
     device_free: int

@@ -36,7 +36,6 @@ def steps_of(device: DeviceLevels) -> Steps:
 
 @cached_by_argument
 def _steps(snapshot: Snapshot, place: int) -> Steps:
-    """Returns steps from the start of one annotation to the next. The last step needs a recorded end."""
     marks = marks_of(devices_of(snapshot)[place])
     # Events at the start of a step belong to it.
     moments = (marks.first - 1).tolist()

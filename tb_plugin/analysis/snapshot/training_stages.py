@@ -37,7 +37,6 @@ def _stages(snapshot: Snapshot) -> Int8:
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """Returns the depth of the first matching frame of each stack, else the number of all frames."""
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
             if pattern
@@ -66,7 +65,6 @@ def _stages(snapshot: Snapshot) -> Int8:
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """Returns the depth of the first matching frame of each stack, else the number of all frames."""
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
     empty = stacks.first[1:] == stacks.first[:-1]
@@ -75,7 +73,6 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 
 def lives_of(device: DeviceLevels) -> Lives:
-    """Returns the training stages in which each block of a device was allocated and released."""
     stack_stages = _stages(device.snapshot)
     begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
     action, own = device.action, device.snapshot.events.stack[device.events]
@@ -139,7 +136,6 @@ def lives_of(device: DeviceLevels) -> Lives:
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """Returns the value at the last marked event of the step up to each event, else ``When.BETWEEN``."""
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     edge = np.concatenate(([-1], edges))[np.searchsorted(edges, np.arange(len(marked)), side="right")]
@@ -162,11 +158,7 @@ def _step_edges(device: DeviceLevels) -> Int64:
 
 
 def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
-    """Returns, for each block, whether it is released before another Python line allocates memory. In the backward
-    pass, it must be released before any line allocates memory.
-
-    Snapshots contain no operators. This rule approximates the temporary memory of an operator.
-    """
+    """Returns whether each block is released before another line allocates, like temporary memory."""
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)
     # Index of the next allocation with another stack.

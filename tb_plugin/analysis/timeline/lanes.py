@@ -69,7 +69,6 @@ class Lanes(msgspec.Struct, frozen=True, eq=False):
     events: Int64
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the position of each row's lane in the drawing order."""
         place = np.empty(len(trace.tracks) * _LANES, np.int32)
         place[self.number] = np.arange(len(self.number))
         found: Int32 = place[lane_of(trace, rows)]
@@ -101,7 +100,6 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """Returns a description of each lane. ``rows`` contains the height of each lane."""
     # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
     return [

@@ -60,11 +60,7 @@ def concatenate_items(several: Sequence[Items]) -> Items:
 
 
 class Level(msgspec.Struct, frozen=True, eq=False):
-    """All items of a level, sorted by timeline line, then by start. The items of line i have the indices
-    ``bounds[i]`` to ``bounds[i + 1] - 1``.
-
-    ``merged`` is None if no events are merged on this level.
-    """
+    """All items of a level; line i has ``bounds[i]`` to ``bounds[i + 1] - 1``. ``merged`` None: nothing is merged."""
 
     cell_ns: int
     bounds: Int64
@@ -88,17 +84,11 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
     # A level with more than half of the items of the one below is the same object.
     levels: list[Level]
     module: Int32 | None
-    """For each Python row, the name (string id) of the innermost nn.Module around it.
-
-    None if the trace contains no module calls.
-    """
+    """For each Python row, the name (string id) of the innermost nn.Module; None without module calls."""
 
     @cached_property
     def groups(self) -> Int64:
-        """Returns the bounds of groups of lanes.
-
-        Group g contains the timeline lines ``groups[g]`` to ``groups[g + 1] - 1``.
-        """
+        """Returns bounds: group g of lanes has the lines ``groups[g]`` to ``groups[g + 1] - 1``."""
         bounds = [0]
         for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
             if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
@@ -106,9 +96,7 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
         return np.array(bounds, np.int64)
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
-        """Returns the items of a group that overlap a tile, sorted by timeline line and time, and the line of each
-        item.
-        """
+        """Returns the items of a group that overlap a tile, by line and time, and the line of each item."""
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
         # Table rows are sorted by time, so items are found by row without storing times. The type must match the
@@ -134,9 +122,7 @@ class Pyramid(msgspec.Struct, frozen=True, eq=False, dict=True):
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns, for each event, the name (string id) of the innermost module that encloses the event or its
-        launch (-1 = none).
-        """
+        """Returns the module name (string id) around each event or its launch (-1 = none)."""
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -189,10 +175,6 @@ def build(trace: TraceTable) -> Pyramid:
 
 
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
-    """Merges adjacent events that are shorter than ``cell`` and start in the same cell.
-
-    Returns the level unchanged if merging would leave more than the share ``worth`` of its items.
-    """
     items = level.items(trace)
     if not len(items.first):
         return level

@@ -94,10 +94,7 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 
 
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-    """Returns the category number of each event.
-
-    The category number is the event kind. Only collective kernels have a separate number.
-    """
+    """Returns the event kind of each row; collective kernels have a number of their own."""
     kind = trace.kind[rows]
     return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
 

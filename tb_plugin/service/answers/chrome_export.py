@@ -52,7 +52,6 @@ _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "m
 
 
 def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, target: str) -> None:
-    """Writes the events that overlap ``[start_ns, end_ns)`` to the gzipped file ``target``."""
     low = trace.coverage.start_ns if start_ns is None else start_ns
     high = trace.coverage.end_ns if end_ns is None else end_ns
     touching = (trace.start_ns < high) & (trace.end_ns > low) | (trace.start_ns >= low) & (trace.start_ns < high)

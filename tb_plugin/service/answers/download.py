@@ -12,10 +12,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class Download(msgspec.Struct, frozen=True):
-    """A file to download.
-
-    If ``gzipped`` is set, the chunks are gzipped, and the client decompresses them.
-    """
+    """A file to download. If ``gzipped`` is set, the chunks are gzipped, and the client decompresses them."""
 
     name: str
     size_bytes: int
@@ -23,7 +20,6 @@ class Download(msgspec.Struct, frozen=True):
     gzipped: bool = False
 
     def plain(self) -> Iterator[bytes]:
-        """Yields the uncompressed content in chunks."""
         if not self.gzipped:
             yield from self.chunks
             return

@@ -39,13 +39,10 @@ _NAMED = 5
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request for a view of several profiles, or for the table ``params.table``."""
-
     place: Place
     analysis: Analysis[Any]
     params: Params
     steps: str = ""
-    """Text of the step selection."""
     kind: AnswerKind = "json"
     mode: Mode = "start"
 
@@ -68,10 +65,7 @@ class MultiProfileAnswers:
         self._store = store
 
     def ask(self, asked: Request) -> bytes | Profile:
-        """Returns a view of several profiles, or the loading state until all results are ready.
-
-        In the mode ``cached``, no profile is read: if a result is not cached, the state is ``found``. Raises UserError.
-        """
+        """Returns a view, or the loading state. The mode ``cached`` reads no profile. Raises UserError."""
         asked = replace(asked, params=view_params(asked.analysis, asked.params))
         gather = self._ask_pair if asked.analysis.scope == "pair" else self._ask_workers
         for _ in range(CHANGES):
@@ -137,11 +131,6 @@ class MultiProfileAnswers:
         analysis: Analysis[Any],
         about: str,
     ) -> Path | None:
-        """Merges the results in a worker process, and returns the file.
-
-        Returns None if a summary was refused. The caller then uses the trace instead of the summary. Raises
-        UserError.
-        """
         summaries = [source for _, source in parts if isinstance(source, RankSummary)]
         target = self._store.path(key, part_codec.MAPPED)
         with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
@@ -159,19 +148,12 @@ class MultiProfileAnswers:
         return target
 
     def _ask_pair(self, asked: Request) -> bytes | Profile:
-        """Compares a baseline with an experiment.
-
-        Each of the two has its own step selection. An empty selection means all steps. Raises UserError.
-        """
         params, analysis, mode = asked.params, asked.analysis, asked.mode
         exp = self._catalog.find(asked.place)
         base = self._catalog.find(_baseline(exp, params))
         ready: list[tuple[str, str]] = []
         fraction = 0.0
-        sides = (
-            (base, params.get("base_steps"), params.get("base_capture")),
-            (exp, asked.steps, asked.place.capture),
-        )
+        sides = ((base, params.get("base_steps"), params.get("base_capture")), (exp, asked.steps, asked.place.capture))
         for entry, text, named in sides:
             loaded = self._loader.wait(entry, lambda fraction: None) if mode == "wait" else self._loader.ready(entry)
             if loaded.summary is None:
@@ -228,10 +210,6 @@ def multi_profile_view(view_id: str) -> Analysis[Any] | None:
 
 
 def _baseline(exp: Entry, params: Params) -> Place:
-    """Returns the baseline given by ``base_run``, ``base_worker`` and ``base_span``.
-
-    Missing parameters default to the run, worker and span of the experiment. The window has no default, because the
-    steps of one trace do not apply to another.
-    """
+    """Returns the baseline in the parameters. Run, worker and span default to those of the experiment."""
     run, worker, span = (params.get(f"base_{which}") or own for which, own in zip(PARTS, exp.key, strict=True))
     return Place(run, worker, span, params.get("base_window"))

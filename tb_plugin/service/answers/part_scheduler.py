@@ -33,8 +33,6 @@ Mode = Literal["start", "wait", "cached"]
 
 
 class State(msgspec.Struct):
-    """Progress of a group of profiles."""
-
     ready: list[tuple[str, Source]] = msgspec.field(default_factory=list)
     """(worker, source) pairs."""
     failed: list[tuple[str, UserError]] = msgspec.field(default_factory=list)
@@ -42,12 +40,9 @@ class State(msgspec.Struct):
     refused: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """(worker, reason) pairs of results that are computed from the trace, because the summary was refused."""
     fraction: float = 0.0
-    """Sum of the loaded fractions."""
 
 
 class _PartRequest(msgspec.Struct, frozen=True):
-    """A request for the result of one profile. ``capture`` selects the captures of its CUDA graphs."""
-
     entry: Entry
     analysis: Analysis[Any]
     params: Params
@@ -98,7 +93,6 @@ class PartScheduler:
                     continue  # the next round reports the error
 
     def end_leases(self) -> None:
-        """Cancels work that nobody requested for ABANDONED_READ_SECONDS."""
         oldest = time.monotonic() - ABANDONED_READ_SECONDS
         with self._lock:
             late = [key for key, asked in self._asked.items() if asked < oldest]

@@ -64,20 +64,13 @@ def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
 
 
 def unready_profile(entry: Entry) -> Profile:
-    """Returns the loading state of a profile that cannot answer a request yet.
-
-    If the profile has become ready or failed since then, the state is ``loading``, so that the client repeats the
-    request.
-    """
+    """Returns the loading state; ``loading`` if ready or failed by now, so that the client asks again."""
     profile = profile_of(entry)
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
 
 
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
-    """Returns the combined loading state of ``count`` profiles.
-
-    ``fraction`` is the sum of the loaded fractions of these profiles.
-    """
+    """Returns the loading state of ``count`` profiles; ``fraction`` is the sum of their loaded fractions."""
     return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)
 
 

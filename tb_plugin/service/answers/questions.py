@@ -43,8 +43,6 @@ _UNPACKED_FACTOR = 5
 
 
 class AskView(msgspec.Struct, frozen=True):
-    """A view of one profile, or the table ``params.table``."""
-
     file: ModelFile
     view_id: str
     params: Params
@@ -57,14 +55,11 @@ class AskView(msgspec.Struct, frozen=True):
 
 
 class AskMultiView(msgspec.Struct, frozen=True):
-    """A view of several profiles, or the table ``params.table``."""
-
     parts: tuple[tuple[str, str], ...]
     """(worker, result file) pairs."""
     view_id: str
     params: Params
     steps: str
-    """Text of the step selection."""
     kind: AnswerKind = "json"
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -95,10 +90,7 @@ def _encoded(analysis: Analysis[Any], parts: Sequence[Part], params: Params, kin
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Facts and tables of a profile, for programs.
-
-    ``tables`` contains undecoded JSON, because decoding large tables is slow.
-    """
+    """Facts and tables of a profile. ``tables`` is undecoded JSON, because decoding large tables is slow."""
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
@@ -108,10 +100,7 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 class AskNumbers(msgspec.Struct, frozen=True):
-    """Facts, tables and notices of the views in ``view_ids``.
-
-    Views in ``sentence_ids`` contribute only notices. Views in ``counted_ids`` contribute only facts.
-    """
+    """Numbers of ``view_ids``; only notices of ``sentence_ids``, and only facts of ``counted_ids``."""
 
     file: ModelFile
     view_ids: tuple[str, ...]
@@ -159,8 +148,6 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
 
 
 class AskTiles(msgspec.Struct, frozen=True):
-    """Tiles of the timeline."""
-
     file: ModelFile
     level: int
     wanted: tuple[Tile, ...]
@@ -193,8 +180,6 @@ class WriteWindow(msgspec.Struct, frozen=True):
 
 
 class WriteStacks(msgspec.Struct, frozen=True):
-    """Writes merged stacks to the gzipped file ``target``."""
-
     file: ModelFile
     params: Params
     form: str
@@ -211,8 +196,6 @@ class WriteStacks(msgspec.Struct, frozen=True):
 
 
 class WritePart(msgspec.Struct, frozen=True):
-    """Computes the result of a view for one profile and writes it to the file ``target``."""
-
     file: ModelFile
     view_id: str
     params: Params
@@ -229,10 +212,7 @@ class WritePart(msgspec.Struct, frozen=True):
 
 
 class WriteMergedPart(msgspec.Struct, frozen=True):
-    """Merges the results of all workers of a run and writes the merged result to the file ``target``.
-
-    ``parts`` contains (worker, source) pairs.
-    """
+    """Merges (worker, source) pairs of a run and writes the result to the file ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
     companion: tuple[tuple[str, Source], ...]
@@ -286,10 +266,7 @@ def _handed_over(parts: list[Part]) -> Iterator[Part]:
 
 
 def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results, and the reason for each refused summary by index.
-
-    If any summary is refused, the list of results is empty. Raises UserError.
-    """
+    """Returns the results, or none of them and the refused summaries by index. Raises UserError."""
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:

@@ -16,10 +16,7 @@ _MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Returns the labels of the selected steps in trace order, or None if ``text`` is empty.
-
-    None means all steps. Raises BadRequest.
-    """
+    """Returns the selected labels in trace order; None = all steps. Raises BadRequest."""
     if not text.strip():
         return None
     labels = [step.label for step in steps]
@@ -44,10 +41,7 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns start and end of the intersection of the selected steps with the given bounds; None = unbounded.
-
-    Raises BadRequest if the intersection is empty.
-    """
+    """Returns the selected steps within the bounds (None = unbounded). Raises BadRequest if it is empty."""
     labels = chosen_steps(text, steps)
     if labels is not None:
         inside = [step for step in steps if step.label in labels]

@@ -27,7 +27,6 @@ _END = "\r\n"
 
 
 def as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         for piece in _pieces(data.unify_dictionaries(), rows):
@@ -36,10 +35,7 @@ def as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns the given rows as CSV in UTF-8. The header contains the units.
-
-    The output is the same as from Python's csv module.
-    """
+    """Returns rows as CSV in UTF-8, as Python's csv module writes them. The header contains the units."""
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]
     sink.write(",".join(_written(header)).encode() + _END.encode())

@@ -34,7 +34,6 @@ class Claims:
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Returns whether no file of a draft belongs to another profile."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
@@ -127,10 +126,7 @@ def time_of(token: str | None) -> int | None:
 
 
 def _nanoseconds_of(token: str | None) -> int | None:
-    """Returns the time in a file name as nanoseconds since 1970, or None if the number is not a plausible time.
-
-    Old PyTorch versions write milliseconds, and new versions write nanoseconds. The size of the number tells which.
-    """
+    """Returns a plausible time in nanoseconds since 1970. Old PyTorch versions write milliseconds."""
     if not token or not token.isdigit():
         return None
     number = int(token)

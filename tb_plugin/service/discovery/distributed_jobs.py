@@ -41,7 +41,6 @@ _Recording = tuple[int, int, ProfileFiles]
 
 
 def is_on() -> bool:
-    """Returns whether TORCH_TRACE_GROUP allows merging folders."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 
@@ -89,10 +88,7 @@ def recording_span(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
 
 
 def concurrent_groups(found: Iterable[ProfileFiles], jobs: Jobs) -> list[list[ProfileFiles]]:
-    """Groups the profiles of one run by recording time and returns the groups in order of time.
-
-    Each group contains the profiles that different ranks recorded at the same time.
-    """
+    """Groups profiles that different ranks recorded at the same time, in order of time."""
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
         if (job := jobs.get(one)) is not None and job.start_ns is not None:
@@ -102,11 +98,7 @@ def concurrent_groups(found: Iterable[ProfileFiles], jobs: Jobs) -> list[list[Pr
 
 
 def span_names(names: Sequence[Set[str]]) -> list[str]:
-    """Returns one span name per recording.
-
-    ``names`` contains the span names in the files of each recording. A recording whose files share one name gets
-    that name, for example ``fit``, and the next one ``fit (2)``. All other recordings get a number.
-    """
+    """Returns one span per recording: the name that its files share, made unique, else a number."""
     recordings = [(str(number), min(own), len(own)) for number, own in enumerate(names, 1)]
     return unique_names(
         [number if count > 1 or name.isdigit() or name == "default" else name for number, name, count in recordings]
@@ -114,10 +106,7 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
 
 
 def group_jobs(found: Sequence[ProfileFiles], jobs: Jobs, several: bool) -> list[ProfileFiles]:
-    """Returns the profiles after merging each job into one run with one worker per rank.
-
-    ``several``: run names start with the name of the log directory.
-    """
+    """Merges each job into one run. ``several``: run names start with that of the log directory."""
     by_key: dict[_Key, list[_Process]] = defaultdict(list)
     for process in _processes(found, jobs):
         by_key[process.key].append(process)
@@ -138,12 +127,9 @@ def group_jobs(found: Sequence[ProfileFiles], jobs: Jobs, several: bool) -> list
 
 
 class _Process(msgspec.Struct):
-    """One rank of a job and its profiles, in order of time."""
-
     key: _Key
     rank: int
     folder: _Folder = ()
-    """Common parent folder of the profiles."""
     profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
     times: list[tuple[int, int]] = msgspec.field(default_factory=list)
     steps: list[int | None] = msgspec.field(default_factory=list)

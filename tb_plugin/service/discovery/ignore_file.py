@@ -31,11 +31,7 @@ class Ignore(msgspec.Struct, frozen=True):
 
 
 def parse(content: bytes, where: str) -> Ignore:
-    """Parses the content of the file.
-
-    Each line contains either a rule, or a run pattern and a rule. ``#`` starts a comment. Lines that are too long
-    are skipped and logged.
-    """
+    """Parses lines of a rule, or a run pattern and a rule. ``#`` starts a comment. Long lines are skipped."""
     told = [line.partition("#")[0].strip() for line in content[:MOST_BYTES].decode("utf-8", "replace").splitlines()]
     lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]
     kept = lines[:_MOST_LINES]

@@ -37,11 +37,7 @@ class Merged:
             self._ranks[_file(found)] = ranks
 
     def split(self, found: Sequence[ProfileFiles]) -> list[ProfileFiles]:
-        """Returns the profiles, with each merged file replaced by one profile per rank.
-
-        The ranks stay in the run of their file if the run has no other worker. Otherwise they get a run of their
-        own.
-        """
+        """Replaces merged files by one profile per rank: in a run of their own if theirs has other workers."""
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
             workers[one.run].add(one.worker)

@@ -59,14 +59,10 @@ class Discovery(msgspec.Struct):
     files: int = 0
     problems: list[UserError] = msgspec.field(default_factory=list)
     ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
-    """Excluded rules by log directory."""
 
 
 class Scanner:
-    """Scans log directories.
-
-    Caches the result of each unchanged listing, and which files are not traces.
-    """
+    """Scans log directories. Caches the result of each unchanged listing, and which files are not traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -78,11 +74,7 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Scans all log directories once.
-
-        Errors are part of the result and are never raised. If nothing has changed, returns the same object as the
-        previous scan.
-        """
+        """Scans once. Errors are part of the result. Returns the same object if nothing has changed."""
         discovery = Discovery()
         results: list[_Sorted] = []
         drafts: list[Draft] = []
@@ -120,7 +112,6 @@ class Scanner:
         return discovery
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
-        """Merges jobs and renames workers to ranks. Also returns whether all files could be read."""
         if not found or not distributed_jobs.is_on():
             return found, True
         first = self._job_infos(distributed_jobs.first_candidates(found))
@@ -266,17 +257,13 @@ def _list(root: Root) -> Listing | UserError:
 
 
 class _Sorted(msgspec.Struct, frozen=True):
-    """Profiles in the listing of one log directory. ``sniffed`` contains the files whose content was inspected."""
-
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False if a file could not be opened. The next scan then repeats the attempt."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries, by the path of the main file of the trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
@@ -357,11 +344,7 @@ def _identity(one: ProfileFiles) -> _File:
 
 
 def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
-    """Returns the job that a profile reports, or the error of the storage.
-
-    Returns None if the profile reports no job, or if its first bytes are damaged. If there is a rank summary, the
-    trace is not opened.
-    """
+    """Returns the job that a profile reports, the error of the storage, or None without a job."""
     if one.summaries or not one.is_present:
         return reported_job(one)
     reader = as_identifying_reader(one.reader)

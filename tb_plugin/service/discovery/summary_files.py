@@ -88,7 +88,6 @@ def candidates_without_trace(
 
 
 def reported_job(found: ProfileFiles) -> JobInfo | UserError | None:
-    """Returns the job in the summary of a profile, or the error of the storage."""
     if not found.summaries:
         return None
     summary = found.summaries[0]

@@ -63,8 +63,6 @@ _QUEUED_PER_WORKER = 2
 
 @dataclass(frozen=True)
 class RankJob:
-    """A rank to summarise, with everything that another process or machine needs for it."""
-
     name: str
     """RUN/WORKER/SPAN."""
     folder: str = field(repr=False)
@@ -91,13 +89,10 @@ Kind = Literal["written", "current", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a RankJob."""
-
     name: str
     kind: Kind
     size_bytes: int = 0
     reason: str = ""
-    """Reason of a failure."""
     body: bytes = field(default=b"", repr=False)
     """The summary, if it is returned instead of written to a file."""
     is_complete: bool = True
@@ -131,10 +126,7 @@ def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
 
 
 def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
-    """Runs the jobs in local worker processes and yields the outcomes as the jobs finish.
-
-    A job is repeated once if its worker process dies.
-    """
+    """Runs jobs in local worker processes, again if one dies, and yields outcomes as they finish."""
     coming = iter(jobs)
     with closing(Pool(workers, heavy=workers)) as pool:
         running: dict[Future[Outcome], Job[Outcome]] = {}
@@ -160,7 +152,6 @@ def _outcome(asked: Job[Outcome], future: Future[Outcome]) -> Outcome:
 
 @cache
 def code_digest() -> str:
-    """Returns a hash of all source files of the package."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
@@ -169,10 +160,7 @@ def code_digest() -> str:
 
 
 def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
-    """Computes the summary of a rank, unless an up-to-date summary exists.
-
-    ``limit_bytes`` is the memory limit of this process. Never raises: an error is part of the outcome.
-    """
+    """Computes the summary of a rank unless it is up to date. Never raises: errors are outcomes."""
     if job.code and job.code != code_digest():
         reason = (
             "The worker has another version of torch-trace-tb. Install the same version on all workers and "
@@ -260,10 +248,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
 def part_with_borrowed(
     analysis: Analysis[Any], made: Any, part_of: Callable[[Analysis[Any]], Part] | None = None
 ) -> Part:
-    """Returns the result of a view, including the tables and payloads that it takes from other views.
-
-    ``part_of`` computes the result of one view, by default for the whole profile. Raises UserError.
-    """
+    """Returns the result of a view with all that it takes from others (``part_of``). Raises UserError."""
     part_of = part_of or (lambda view: isolated(view.title, lambda: view.part(made, Params())))
     part = part_of(analysis)
     for view_id, names in analysis.borrows.items():

@@ -62,7 +62,6 @@ def compute_jobs(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outc
     client = _connected(scheduler)
     coming = iter(jobs)
     names: dict[Any, str] = {}
-    """Name of the rank by Dask future."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         _check_versions(client, scheduler)
@@ -106,10 +105,7 @@ def _outcome(future: Any, name: str) -> Outcome:
 
 
 def _check_versions(client: Any, scheduler: Scheduler) -> None:
-    """Raises UserError if a worker does not have this package.
-
-    A worker that joins later reports this with each job.
-    """
+    """Raises UserError if a worker does not have this package. A worker that joins later reports this with each job."""
     from importlib.metadata import version
 
     try:

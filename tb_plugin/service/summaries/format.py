@@ -16,6 +16,7 @@ Equal traces have equal summaries: the file contains no creation time, host, pat
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO
@@ -30,7 +31,6 @@ from tb_plugin.formats.base import JobInfo
 from tb_plugin.payloads import Column, CoverageInfo, Payload, ReadInfo, StepInfo
 from tb_plugin.service import part_codec
 from tb_plugin.service.discovery.summary_files import SUFFIX
-from tb_plugin.service.summaries.arrow_safety import is_plain
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
@@ -85,10 +85,7 @@ class SummaryRefused(ValueError):
 
 
 class Settings(Struct, frozen=True):
-    """User settings that affect the summary.
-
-    ``steps`` is the pattern for step annotations. ``classes`` is a hash of the rules for kernel classes.
-    """
+    """User settings that affect the summary: ``steps`` as a pattern, ``classes`` as a hash of the rules."""
 
     steps: str = ""
     classes: str = ""
@@ -105,7 +102,6 @@ class SummaryHeader(Struct, frozen=True):
     steps: list[StepInfo]
     read: ReadInfo
     job: JobInfo | None = None
-    """Distributed job reported by the trace."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -164,10 +160,7 @@ def part_of(content: bytes, wanted: Wanted) -> Part:
 
 
 def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the result in a summary and its memory size in bytes. Checks the columns, but not the values.
-
-    Raises SummaryRefused, also if the result needs more than ``room_bytes``.
-    """
+    """Returns a result, whose values are not checked, and its bytes. Raises SummaryRefused, also if too large."""
     about, packed = _opened(content)
     check_header(about, wanted)
     size = about.part_bytes
@@ -296,3 +289,65 @@ def _check(part: Part) -> None:
             raise SummaryRefused(f"has an impossible value for {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
         raise SummaryRefused("has an impossible value for distributed.calls")
+
+
+# Maximum number of messages per stream: each becomes one array per column, even without rows. We write a few.
+MOST_MESSAGES = 1000
+_RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
+# Fields of Message in Arrow's Message.fbs; older writers report compression in the second one.
+_HEADER, _CUSTOM_METADATA = 2, 4
+# Fields of RecordBatch, which is a field of DictionaryBatch; others report compression here.
+_COMPRESSION, _DATA = 3, 1
+
+
+def is_plain(data: bytes) -> bool:
+    """Returns whether a stream contains only uncompressed buffers and few messages.
+
+    Reading such a stream needs no more memory than its size. A compressed buffer may expand a thousandfold. Raises
+    ValueError, pyarrow.ArrowException for invalid streams.
+    """
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
+    for _ in range(MOST_MESSAGES):
+        try:
+            message = reader.read_next_message()
+        except StopIteration:
+            return True
+        if message.type in (_RECORD_BATCH, _DICTIONARY_BATCH) and _is_packed(
+            bytes(message.metadata), message.type == _DICTIONARY_BATCH
+        ):
+            return False
+    return False
+
+
+def _is_packed(head: bytes, of_dictionary: bool) -> bool:
+    try:
+        message = _table_offset(head, 0)
+        if _field(head, message, _CUSTOM_METADATA) is not None:
+            return True
+        batch = _table_at(head, message, _HEADER)
+        if of_dictionary:
+            batch = _table_at(head, batch, _DATA)
+        return _field(head, batch, _COMPRESSION) is not None
+    except struct.error as error:
+        raise ValueError("A message ends too early.") from error
+
+
+def _table_offset(head: bytes, place: int) -> int:
+    return place + int(struct.unpack_from("<I", head, place)[0])
+
+
+def _field(head: bytes, table: int, number: int) -> int | None:
+    shape = table - int(struct.unpack_from("<i", head, table)[0])
+    if shape < 0:
+        raise ValueError("A table has no shape.")
+    size = int(struct.unpack_from("<H", head, shape)[0])
+    entry = 4 + 2 * number
+    offset = int(struct.unpack_from("<H", head, shape + entry)[0]) if entry + 2 <= size else 0
+    return table + offset if offset else None
+
+
+def _table_at(head: bytes, table: int, number: int) -> int:
+    place = _field(head, table, number)
+    if place is None:
+        raise ValueError("A message has no batch.")
+    return _table_offset(head, place)

@@ -55,10 +55,7 @@ RETRY_SECONDS = 60.0
 
 
 class RankSummary(msgspec.Struct, frozen=True):
-    """A rank summary in a local file, or in the local copy of a remote file.
-
-    ``wanted`` specifies the files and settings that the summary must match.
-    """
+    """A rank summary in a local file or copy. ``wanted`` has the files and settings that it must match."""
 
     file: Located
     wanted: Wanted
@@ -71,7 +68,6 @@ class RankSummary(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Returns a cache key that changes with the file and with ``wanted``."""
         settings = self.wanted.settings
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
@@ -100,11 +96,7 @@ class Refusal(NamedTuple):
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the results in rank summaries, and the reason for each refused summary by index.
-
-    If any summary is refused, the results must not be used. Together, the results may use at most ``room_bytes`` of
-    memory.
-    """
+    """Returns results, or refused summaries by index. Together, they may use ``room_bytes`` of memory."""
     room = room_bytes
     made: list[Part] = []
     refused: dict[int, Refusal] = {}
@@ -145,8 +137,6 @@ def _fetched(summaries: Sequence[RankSummary]) -> list[UserError | None]:
 
 
 class Summaries:
-    """Rank summaries of profiles, and which of them are refused."""
-
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._known: WeakKeyDictionary[ProfileFiles, tuple[Settings, tuple[RankSummary, ...]]] = WeakKeyDictionary()
@@ -155,10 +145,7 @@ class Summaries:
         """Refusals and their times, in monotonic seconds."""
 
     def of(self, entry: Entry) -> RankSummary | str:
-        """Returns the first usable summary of a profile.
-
-        If there is none, returns the reason why the first summary is refused, or "" if the profile has no summary.
-        """
+        """Returns the first usable summary, else why the first is refused, or "" without summaries."""
         refused = ""
         for summary in self.all_of(entry):
             why = self.refusal(summary)
@@ -168,7 +155,6 @@ class Summaries:
         return refused
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
-        """Returns the summaries of a profile, in order of preference."""
         found = entry.files
         if not found.summaries or entry.window:
             return ()
@@ -198,10 +184,7 @@ class Summaries:
 
 
 class OpenSummary(msgspec.Struct, frozen=True):
-    """Reads the profile in a rank summary.
-
-    ``model`` is the model of the trace. ``where`` is the path shown to users.
-    """
+    """Reads the profile in a rank summary. ``model`` is that of the trace, ``where`` its path for users."""
 
     summary: RankSummary
     model: str
@@ -232,10 +215,7 @@ def _only_distributed(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns the error for a request that needs the missing trace.
-
-    ``refused`` is the reason why the rank summary cannot be used either.
-    """
+    """Returns the error for a missing trace. ``refused``: why its rank summary cannot be used either."""
     if refused:
         return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, _DO)

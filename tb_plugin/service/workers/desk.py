@@ -33,8 +33,6 @@ def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
 
 
 class _Flight:
-    """A submitted question and the number of threads that wait for it."""
-
     def __init__(self, job: Job[Any]) -> None:
         self.job = job
         self.waiting = 0
@@ -49,10 +47,7 @@ class Desk:
         self._flights: dict[Question[Any], _Flight] = {}
 
     def ask(self, question: Question[Answer], **options: Unpack[Options]) -> Answer:
-        """Returns the answer to a question.
-
-        Raises the error of the answer, or Cancelled if the client disconnected.
-        """
+        """Returns the answer to a question. Raises the error of the answer, or Cancelled if the client disconnected."""
         flight = self._join(question, options)
         try:
             return cast(Answer, _wait(flight.job.future))

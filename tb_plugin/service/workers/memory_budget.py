@@ -37,11 +37,7 @@ _EMPTY_ARCHIVE_BYTES = 18
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
-    """Returns the memory budget: TORCH_TRACE_MEMORY_MB, or a share of the available memory.
-
-    ``limit_bytes`` is the memory limit of this process. By default, the memory of the machine or container is the
-    limit.
-    """
+    """Returns TORCH_TRACE_MEMORY_MB, or a share of the memory (``limit_bytes``, by default of the machine)."""
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:
@@ -78,7 +74,6 @@ def window_unsupported_error(where: str, asked: str, need: int, budget: int, why
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Estimates the peak memory of reading files of these sizes."""
     return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
 
 
@@ -88,12 +83,10 @@ def room_bytes(reader: Windowed, budget: int) -> int:
 
 
 def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
-    """Returns the size of each local file on disk and after decompression, by name."""
     return {name: _local_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the sizes of remote files in storage, by name."""
     from tb_plugin.formats.base import FileSize
 
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}

@@ -37,14 +37,10 @@ _MAX_FILES = 64
 
 
 class ModelFile(msgspec.Struct, frozen=True, dict=True, weakref=True):
-    """The column file of a loaded profile, and the id of its model."""
-
     path: str
     model: str
     captures: tuple[ModelFile, ...] = ()
-    """Column files of the graph captures."""
     names: tuple[str, ...] = ()
-    """Capture names, for users."""
     captures_key: str = ""
     """One text that identifies all captures."""
 
@@ -77,7 +73,6 @@ class OpenModels:
         return opened.made
 
     def _with_captures(self, file: ModelFile) -> TraceTable:
-        """Returns a trace to which the operators of its captures are added. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.model(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.without_capture, TraceTable).with_captured(told, file.captures_key)
 
@@ -108,10 +103,7 @@ class OpenModels:
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def cached_part(self, path: str, worker: str) -> Part:
-        """Returns the result in the file ``path``. Raises CacheFileLost.
-
-        Recent results stay in memory, because every page of a table needs them.
-        """
+        """Returns the result in a file; recent ones stay in memory for table pages. Raises CacheFileLost."""
         size = 0 if path.endswith(part_codec.MAPPED) else None  # memory-mapped pages are not memory of this process
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
@@ -120,11 +112,7 @@ class OpenModels:
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Computes the result of a view for the whole profile and writes it next to the column file.
-
-        A result that contains failures is not written, so that the next process repeats the computation. Raises
-        CacheRefused, PartFailed.
-        """
+        """Writes a result without failures next to the column file. Raises CacheRefused, PartFailed."""
         part = self.part(file, analysis, Params())
         if FAILED_PAYLOAD in part.payloads:
             return
@@ -132,7 +120,6 @@ class OpenModels:
         put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Drops all cached values of a file that will be rewritten."""
         for file in [file for file in self._files if path in _paths(file)]:
             opened = self._files.pop(file)
             MEMO.forget(opened)

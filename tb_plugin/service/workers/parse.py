@@ -28,17 +28,7 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.table import RawTrace, Window
 from tb_plugin.model.trace.window import Survey, choose, parse_window
 from tb_plugin.model_kinds.base import Model, Outline
-from tb_plugin.payloads import (
-    ClockInfo,
-    Figure,
-    Figures,
-    IssueInfo,
-    Notices,
-    ReadInfo,
-    StepInfo,
-    ViewInfo,
-    WindowInfo,
-)
+from tb_plugin.payloads import ClockInfo, Figure, Figures, IssueInfo, Notices, ReadInfo, StepInfo, ViewInfo, WindowInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.file_head import HEAD_BYTES, unpack_head
 from tb_plugin.service.workers.memory_budget import room_bytes, window_unsupported_error
@@ -71,17 +61,13 @@ class Summary(msgspec.Struct, frozen=True):
     read: ReadInfo
     data_notice_count: int
     columns: Seal
-    """Checksum of the column file."""
     window: WindowInfo | None = None
     trace_steps: list[str] = []
     """Labels of all steps of the trace, if only a window is open."""
     clock: ClockInfo | None = None
     has_replays: bool = False
-    """Whether the trace launches CUDA graphs."""
     key_figures: list[Figure] = []
-    """Key numbers in the list of profiles."""
     has_captures: bool = False
-    """Whether the trace contains the captures of its CUDA graphs."""
     absent: list[ViewInfo] = []
     """Views that the navigation does not show, with the reason for each."""
     ranks: list[str] = []
@@ -94,8 +80,6 @@ def rank_ending(rank: str, ending: str) -> str:
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Opens a loaded profile and its cached results in advance."""
-
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
@@ -103,8 +87,6 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class AskOffered(msgspec.Struct, frozen=True):
-    """Computes which views apply to a loaded profile and its captures."""
-
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
@@ -128,10 +110,7 @@ class Parse(msgspec.Struct, frozen=True):
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """For a merged file, the rank whose summary is returned.
-
-    If empty, the summary of the first rank is returned, with a list of all ranks.
-    """
+    """For a merged file, the rank whose summary is returned; "" = the first, with a list of all ranks."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
         """Returns the summary of the profile. Raises UserError, and PartFailed after a bug.
@@ -227,8 +206,6 @@ def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]
 
 
 class _Telling:
-    """Sends progress and file metadata to the parent process."""
-
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
         self._report = report
@@ -248,10 +225,7 @@ class _Telling:
 def _window(
     reader: Reader[Any], paths: Mapping[str, str | Located], limits: Limits, report: Report, own: str
 ) -> Window:
-    """Returns the requested window, shortened if it does not fit in memory.
-
-    Raises UserError, also if the reader does not support windows.
-    """
+    """Returns the window, shortened to fit in memory. Raises UserError."""
     asked = parse_window(limits.window)
     able = as_windowed_reader(reader)
     if able is None:
@@ -283,8 +257,7 @@ def _cached_survey(path: str) -> Survey | None:
         return None
 
 
-def _nothing(failure: PartFailed) -> None:
-    """Ignores a failure, because a request for the view reports the failure."""
+def _nothing(failure: PartFailed) -> None: ...
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
@@ -292,10 +265,7 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns the reason why a view does not apply, or None if it applies.
-
-    If this check fails, the view counts as applicable, so that the view can show the failure.
-    """
+    """Returns why a view does not apply, or None. If the check fails, the view counts as applicable."""
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
@@ -354,7 +324,6 @@ CUT_OFF = "Let the job finish writing the file, or record again: the missing par
 
 
 def expected_view(analysis: Analysis[Any]) -> ViewInfo:
-    """Returns the navigation entry of a view, assuming that the view applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
 

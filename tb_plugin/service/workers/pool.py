@@ -52,8 +52,6 @@ TICK_SECONDS = 0.25
 
 
 class Workers:
-    """Answers questions, in worker processes (Pool) or in the calling process (InlineWorkers)."""
-
     budget: int
     """Memory in bytes for all concurrent parses. A larger profile is opened as a window."""
 
@@ -318,7 +316,7 @@ class Pool(Workers):
 
 
 class _GaveWay(Exception):
-    """Raised if a long job was stopped so that short jobs can run. The long job returns to the queue."""
+    pass
 
 
 class WorkerBug(TorchTraceError):
@@ -361,10 +359,7 @@ def _abandoned_error(job: Job[Any], now: float) -> Cancelled | None:
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:
-    """Returns the running job that must be stopped so that short jobs can run, or None if no job waits too long.
-
-    Call this function only if no worker is free. Parses never occupy all workers.
-    """
+    """Returns the running job to stop for short jobs that wait too long. Call it only if no worker is free."""
     if not any(job.is_short and now - job.queued_at > GIVE_WAY_SECONDS for job in waiting):
         return None
     slow = [job for job in running if job.is_short and now - (job.running_since or now) > GIVE_WAY_SECONDS]

@@ -49,16 +49,10 @@ Report = Callable[[Progress], None]
 
 
 class Question(Protocol[Answer_co]):
-    """A question to a worker process.
-
-    Implement this protocol as a frozen Struct, because questions are pickled. Equal questions share one answer.
-    """
+    """A question to a worker: a frozen Struct, because it is pickled. Equal questions share one answer."""
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
-        """Computes the answer in the worker process. The answer must be picklable.
-
-        ``models`` contains the open models of the process. Raises UserError.
-        """
+        """Computes the answer in the worker process. It must be picklable. Raises UserError."""
         ...
 
 
@@ -70,16 +64,10 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Options(TypedDict, total=False):
-    """Options of a submitted question."""
-
     key: str
-    """The file that the question uses."""
     heavy: bool
-    """Whether the question is a parse."""
     peak_memory_bytes: int
-    """Estimated peak memory of a parse."""
     label: str
-    """Path of the trace, for messages."""
 
 
 class Killable(Protocol):
@@ -87,10 +75,7 @@ class Killable(Protocol):
 
 
 class Job(Generic[Answer]):
-    """A submitted question.
-
-    ``progress`` is the last progress report of the worker. ``future`` receives the answer.
-    """
+    """A submitted question. ``progress`` is the last progress report of the worker. ``future`` receives the answer."""
 
     def __init__(self, question: Question[Answer], **options: Unpack[Options]) -> None:
         self.question = question
@@ -99,12 +84,8 @@ class Job(Generic[Answer]):
         self.peak_memory_bytes = options.get("peak_memory_bytes", 0)
         self.label = options.get("label") or self.key
         self.long = False
-        """True if the job was stopped before to make room.
-
-        Such a job is treated like a parse: it may not use the last free worker.
-        """
+        """True if it was stopped to make room. Like a parse, it may not use the last free worker."""
         self.stopped: TorchTraceError | None = None
-        """The reason why the job was stopped."""
         self.gives_way = False
         """True if the worker was stopped and the job returns to the queue."""
         self.queued_at = time.monotonic()
@@ -132,6 +113,5 @@ class Job(Generic[Answer]):
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Stores a progress report and the start time of its stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())

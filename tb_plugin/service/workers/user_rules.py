@@ -61,10 +61,7 @@ def _warn_once(own: str) -> None:
 
 
 def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
-    """Returns the trace with steps found by the pattern ``own``.
-
-    If the pattern is invalid, adds an issue to the trace.
-    """
+    """Returns the trace with steps found by ``own``, or with an issue if the pattern is invalid."""
     if not own:
         return raw
     if problem := own_problem(own):

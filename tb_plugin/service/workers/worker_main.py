@@ -44,8 +44,6 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """Reports that a question failed with a known error."""
-
     error: UserError
 
 
@@ -87,10 +85,7 @@ def receive_question(stream: IO[bytes]) -> Question[object]:
 
 
 def main(memo_bytes: int) -> None:
-    """Answers questions until the parent closes the pipe or ends.
-
-    ``memo_bytes`` limits the cache of computed values.
-    """
+    """Answers questions until the parent ends. ``memo_bytes`` limits the cache of computed values."""
     leave_out_pandas()
     # Ctrl-C is sent to the whole process group, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -114,8 +109,6 @@ def main(memo_bytes: int) -> None:
 
 
 class _ToParent(logging.Handler):
-    """Forwards log records to the parent, whose log redacts secrets and escapes control characters."""
-
     def __init__(self, answers: IO[bytes]) -> None:
         super().__init__(logging.WARNING)
         self._answers = answers

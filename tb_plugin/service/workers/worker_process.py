@@ -36,10 +36,7 @@ class Process:
 
     def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
-            _command(memo_bytes),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=_environment(),
+            _command(memo_bytes), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
         )
         self.pid = self._popen.pid
         self.started = False
@@ -62,10 +59,7 @@ class Process:
         self._popen.kill()
 
     def close(self) -> int:
-        """Closes the pipes and waits for the process to end.
-
-        Returns the exit code, or the negative signal number if a signal ended the process.
-        """
+        """Waits for the process to end. Returns the exit code, or the negative signal number."""
         for stream in (self._popen.stdin, self._popen.stdout):
             with suppress(OSError):  # buffered data for a dead process
                 if stream is not None:
@@ -139,7 +133,6 @@ class Seat:
         return self.process
 
     def bury(self, error: Exception) -> Death:
-        """Closes a dead process and returns how the process ended."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is None:

@@ -114,7 +114,6 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 
 
 def _pools_of_blocks(device: DeviceLevels) -> Int64:
-    """Returns the pool of each block, if necessary that of the final segment at its address."""
     pool = device.block("pool").astype(np.int64)
     left = np.flatnonzero(device.segment("end") == NEVER)
     left = left[np.argsort(device.segment("address")[left], kind="stable")]

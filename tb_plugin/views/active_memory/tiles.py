@@ -146,7 +146,6 @@ def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArr
 
 
 def _listed(detail: int) -> int:
-    """Returns the maximum number of blocks in a tile. It doubles when the minimum size drops to a quarter."""
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 

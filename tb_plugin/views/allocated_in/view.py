@@ -36,8 +36,8 @@ BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
 class AllocatedIn(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
+    selects = "steps"
+    own = ("at_ns", "address", "bytes")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
@@ -58,7 +58,6 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 
 
 def _address(params: Params) -> int | None:
-    """Returns the address in decimal or hexadecimal text (``0x7f20``). Raises BadRequest for other text."""
     text = params.get("address")
     if not text:
         return None
@@ -68,7 +67,6 @@ def _address(params: Params) -> int | None:
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """Returns the allocation events of at least ``size`` bytes that may have allocated the block at this address."""
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
@@ -84,7 +82,6 @@ def _distance_ns(time: Int64, at: int) -> Int64:
 
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
-    """Returns, for each thread, the innermost operator that was open during the whole microsecond after ``at``."""
     track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 

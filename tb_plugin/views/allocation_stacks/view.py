@@ -78,8 +78,6 @@ def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int6
 
 
 class _Labels(msgspec.Struct, frozen=True, eq=False):
-    """Texts and packages of frames, and the label of each frame. The last label is for stacks without frames."""
-
     text: list[str]
     package: list[tuple[str, bool]]
     of: Int64
@@ -105,7 +103,6 @@ def _labels(snapshot: Snapshot, by: str) -> _Labels:
 
 
 def _tree(snapshot: Snapshot, root: str, stack: Int64, size: Int64, by: str) -> Tree:
-    """Returns the merged stacks of blocks, below a root node."""
     groups = group(stack)
     labels = _labels(snapshot, by)
     label, first = _outermost_first(snapshot, labels, stack[groups.first].astype(np.int64), by)
@@ -140,7 +137,6 @@ def _tree(snapshot: Snapshot, root: str, stack: Int64, size: Int64, by: str) -> 
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns the frame labels of all stacks, outermost frame first, and the index where each stack starts."""
     stacks, no_frames = snapshot.stacks, len(labels.text) - 1
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

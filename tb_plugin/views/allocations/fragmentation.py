@@ -142,7 +142,6 @@ def _varying_ratio(device: DeviceLevels) -> float:
 
 
 def _pinning(moment: Moment, free: Int64) -> tuple[int | None, int]:
-    """Returns the stack whose lasting blocks keep the most free bytes reserved, and these bytes of all stacks."""
     device, row = moment.levels, moment.row
     stays = np.flatnonzero(device.block("freed")[moment.block] == NEVER)
     order = stays[np.lexsort((device.block("begin")[moment.block[stays]], row[stays]))]

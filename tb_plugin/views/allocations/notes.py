@@ -145,10 +145,7 @@ def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
     blocks = int(earlier.sum())
     text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {plural(blocks, 'block')} were allocated before the first "
     text += "recorded event. Their allocation time and most of their stacks are unknown."
-    figures = [
-        METRICS.figure("unrecorded_bytes", int(levels.active[0])),
-        METRICS.figure("unrecorded_blocks", blocks),
-    ]
+    figures = [METRICS.figure("unrecorded_bytes", int(levels.active[0])), METRICS.figure("unrecorded_blocks", blocks)]
     if is_cut and snapshot.max_entries:
         text += " Older events were dropped: the recorder stores at most {entry_limit}."
         figures.append(METRICS.figure("entry_limit", snapshot.max_entries))

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tb_plugin.analysis.base import (
-    Number,
-    Params,
-    Part,
-    int_param,
-)
+from tb_plugin.analysis.base import Number, Params, Part, int_param
 from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analysis.snapshot.device_levels import SPAN, devices_of, levels_of, levels_of_device, moment_of, span_of
@@ -70,7 +65,6 @@ class Allocations(DeclaredView, entry=VIEW):
 
 
 def _filtered_blocks(params: Params) -> tuple[int, ...]:
-    """Returns the rows that the filter selects. The table includes these blocks regardless of their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 

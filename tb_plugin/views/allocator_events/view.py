@@ -7,13 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Params,
-    Part,
-    contains_text,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Params, Part, contains_text, int_param
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
@@ -71,7 +65,6 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
 @cached_by_argument
 def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Returns the events whose action, frame or address matches. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,13 +10,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import BackwardTimes, backward_times
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.module_paths import module_paths
@@ -31,18 +23,12 @@ from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort
 from tb_plugin.views.backward import VIEW
 
 METRICS = SHARED.adding(
     RECOMPUTATION,
-    define(
-        "",
-        "code",
-        {
-            "forward_path": ("Module path", "Modules around the forward operator, outer modules first."),
-        },
-    ),
+    define("", "code", {"forward_path": ("Module path", "Modules around the forward operator, outer modules first.")}),
     define(
         "",
         "text",
@@ -103,8 +89,6 @@ KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
 class _Chosen(BackwardTimes, frozen=True, eq=False, kw_only=True):
-    """Selected backward operators with their times."""
-
     every: BackwardOperators
     forward: Int32
     path: Int32
@@ -116,16 +100,12 @@ class _Chosen(BackwardTimes, frozen=True, eq=False, kw_only=True):
 
 
 class BackwardPass(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
         chosen = _chosen(trace, selection)
-        frames = {
-            "backward_operators": _operators(trace, chosen),
-            "backward_lines": _lines(trace, selection, chosen),
-        }
+        frames = {"backward_operators": _operators(trace, chosen), "backward_lines": _lines(trace, selection, chosen)}
         again, mine = recomputations(trace), selection.rows[recomputations(trace).first]
         facts = _facts(chosen)
         if mine.any():
@@ -138,9 +118,6 @@ class BackwardPass(DeclaredView, entry=VIEW):
             )
         layout = (*payloads, "backward_operators", *(name for name in frames if name == "recomputed"))
         return Part(selection.coverage, facts, frames, payloads, layout)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:

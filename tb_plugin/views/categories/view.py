@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, int_param
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int64

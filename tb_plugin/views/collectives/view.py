@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.flight_recorder.calls import calls_frame, calls_of, group_text, groups_frame
 from tb_plugin.analysis.flight_recorder.headline import answer_notices
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.flight_recorder import Flight
-from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload
 from tb_plugin.views.collectives import VIEW
 
 
 class Collectives(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return ()
-
     def part(self, flight: Flight, params: Params) -> Part:
         calls, groups = calls_frame(flight), groups_frame(flight)
         unfinished = int(np.sum(~calls_of(flight)["call_finished"].to_numpy()))
@@ -44,9 +39,6 @@ class Collectives(DeclaredView, entry=VIEW):
         frames = {calls.name: calls, groups.name: groups}
         coverage = CoverageInfo(complete=flight.report.complete)
         return Part(coverage, facts, frames, payloads, (*payloads, groups.name, calls.name))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _answer(flight: Flight, unfinished: int) -> Notice:

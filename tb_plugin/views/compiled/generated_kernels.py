@@ -20,13 +20,8 @@ from tb_plugin.model.trace.tree import innermost_at
 
 
 class GeneratedName(msgspec.Struct, frozen=True):
-    """Data that the name of a generated kernel contains."""
-
     kind: str | None
-    """Kind of the kernel in words.
-
-    If there are no words for it, the kind as written in the name; None if the name contains no kind.
-    """
+    """Kind in words, or as written in the name; None if the name contains no kind."""
     operators: tuple[str, ...]
 
 
@@ -35,9 +30,7 @@ class Generated(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     origin: Int64
-    """CPU row of the range or launch; for a kernel of a backward pass, CPU row of the forward operator. -1 =
-    unknown.
-    """
+    """CPU row of the range or launch; in a backward pass, of the forward operator. -1 = unknown."""
     region: Int32
     """Index of the innermost compiled region enclosing the origin; -1 = none."""
 
@@ -52,11 +45,7 @@ def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
 
 
 def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the names of the operators in a kernel name, in which ``_`` separates operators.
-
-    An operator name in ``known`` may contain ``_``. The longest known name that fits is used. If no known name
-    fits, the text up to the next ``_`` is used.
-    """
+    """Returns the operators in a kernel name, separated by ``_``. The longest name in ``known`` wins."""
     found, rest = [], f"{text}_"
     while rest.strip("_"):
         fits = [name for name in known if rest.startswith(f"{name}_")]
@@ -69,7 +58,6 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 @cached_by_argument
 def generated_kernels(trace: TraceTable) -> Generated:
-    """Returns the generated kernels in all steps of a trace."""
     generated = name_matches(trace, trace.recorder.compiled.kernel)
     row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()

@@ -47,18 +47,11 @@ METRICS = SHARED.adding(
             "cold_mean_ns": ("Cold call", "Mean host time of cold calls."),
             "warm_mean_ns": ("Warm call", "Mean host time of calls that are not cold."),
             "guard_ns": ("Guards", "Time of guard checks before calls or compilations."),
-            "wrapper_ns": (
-                "Wrapper",
-                "Call time minus graphs, operators, other regions, guards and compilation.",
-            ),
+            "wrapper_ns": ("Wrapper", "Call time minus graphs, operators, other regions, guards and compilation."),
             "break_ns": ("Cost", "Time of guard checks and wrappers in calls after the break."),
             "kernel_host_ns": ("Host", "Host time of ranges with the kernel's name."),
             "kernel_device_ns": ("Device", "Device time of the kernel."),
         },
     ),
-    define(
-        CHOSEN,
-        "ratio",
-        {"compiling_ratio": ("Share of step", "Compilation divided by host step time.")},
-    ),
+    define(CHOSEN, "ratio", {"compiling_ratio": ("Share of step", "Compilation divided by host step time.")}),
 )

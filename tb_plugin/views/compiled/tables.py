@@ -161,7 +161,6 @@ def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
 
 
 def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
-    """Returns one row per recorded step with compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
     steps = steps if steps.recorded else steps.take([])
     compilations, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
@@ -169,7 +168,6 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     compiling = measure_within(union(trace.start_ns[compilations.row], trace.ends(compilations.row)), begin, end)
 
     def within(row: Int64, values: Int64) -> Int64:
-        """Returns, for each step, the sum of ``values`` over the rows that start in the step."""
         at = steps.at(trace.start_ns[row], on_host=True)
         return sum_by(at[at != MISSING], values[at != MISSING], len(steps.label))
 
@@ -195,10 +193,7 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
 def table_frame(
     name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table of ``data``, sorted by column ``first`` in descending order.
-
-    Columns without values are hidden.
-    """
+    """Returns ``data`` sorted by column ``first``, descending. Columns without values are hidden."""
     table = pa.table({column: pa.array(values) for column, values in data.items()})
     unknown = tuple(column for column in data if table.num_rows and table[column].null_count == table.num_rows)
     return Frame(
@@ -213,10 +208,7 @@ def table_frame(
 
 
 def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: Int64, count: int) -> pa.Array:
-    """Returns, for each group of rows, the names of the innermost modules around the rows, in order of execution.
-
-    ``row`` may be -1 (none). ``of`` is the group of each row, and ``count`` is the number of groups.
-    """
+    """Returns the modules around the rows (-1 = none) of each of ``count`` groups, in order of execution."""
     modules = selection.of(trace, EventKind.MODULE)
     track, start, end = trace.track[modules], trace.start_ns[modules], trace.ends(modules)
     owner = np.full(len(row), MISSING, np.int32)
@@ -234,10 +226,7 @@ def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: I
 
 
 def numbers_of(trace: TraceTable, names: npt.NDArray[np.integer], groups: Groups) -> pa.Array:
-    """Returns the numbers of the compiled regions in each group, in order of execution.
-
-    ``names`` contains the string ids of region names (-1 = none).
-    """
+    """Returns the region numbers of each group. ``names`` contains string ids of regions (-1 = none)."""
     found: list[dict[str, None]] = [{} for _ in range(len(groups))]
     for one in np.sort(group(groups.of, names.astype(np.int64)).first).tolist():
         if names[one] != MISSING:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of
 from tb_plugin.analysis.compiled.regions import regions_of
@@ -20,7 +12,7 @@ from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.payloads import Figures, Payload
 from tb_plugin.views.compiled import VIEW
 from tb_plugin.views.compiled.metrics import METRICS
 from tb_plugin.views.compiled.tables import breaks_frame, kernels_frame, regions_frame, steps_frame
@@ -39,8 +31,7 @@ _FIGURES = (
 
 
 class CompiledAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -65,9 +56,6 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, *shown),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:

@@ -58,9 +58,7 @@ METRICS = SHARED.adding(
     define(
         EACH_BIN,
         "bytes_per_second",
-        {
-            "copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies."),
-        },
+        {"copy_bandwidth": ("Copies", "Bytes divided by duration, summed over all running copies.")},
     ),
     *(
         define(EACH_BIN, unit, {key: ("Recorded", f"{what} in the latest counter event.")})
@@ -83,8 +81,8 @@ OTHER_COPIES = ("copies", "Copies, other")
 
 
 class CountersAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
+    selects = "steps"
+    own = ("start_ns", "end_ns", "width")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
@@ -171,7 +169,6 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Yields key, title ("" = that of the metric), metric and curve of each counter of a device."""
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
     blocks = np.append(trace.device_args.blocks_per_sm, np.nan)[args]
@@ -200,7 +197,6 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """Returns the launch queue depth of each stream, for devices on which launches wait in several streams."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]

@@ -100,7 +100,6 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs the children of two nodes in left order. An unmatched right node follows its preceding sibling."""
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -115,7 +114,6 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns index pairs of matching nodes. Modules are matched by order, other nodes by name."""
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
     theirs = [j for j, node in enumerate(right) if node.kind == "module"]
     in_order = 0 < len(ours) * len(theirs) <= _MAX_ALIGNED_MODULES**2
@@ -168,7 +166,6 @@ class _Side(msgspec.Struct, frozen=True):
     unmatched: Sequence[int]
 
     def inner(self, wrapper: int) -> Iterator[int]:
-        """Yields the calls inside a wrapper, shallow calls first."""
         level = [wrapper]
         for _ in range(_MAX_WRAPPER_DEPTH):
             level = [child for node in level for child in self.below.get(node, ())]
@@ -176,11 +173,7 @@ class _Side(msgspec.Struct, frozen=True):
 
 
 def _wrapped_nodes(left: _Side, right: _Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Returns the right nodes inside each left wrapper, and the left nodes inside each right wrapper.
-
-    The wrapper with the most matches is matched first. Names decide ties, so swapping the sides swaps the results.
-    Each node matches once. A matched node cannot be a wrapper.
-    """
+    """Returns the nodes inside each wrapper of the other side. Swapping the sides swaps the results."""
     found: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
     if not left.unmatched or not right.unmatched:
         return found

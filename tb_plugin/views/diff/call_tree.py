@@ -39,13 +39,10 @@ MAX_NODES = 50_000
 
 
 class _Rows(msgspec.Struct, frozen=True, eq=False):
-    """Rows of the call tree before calls are merged: first phases, then host calls, then device work."""
-
     parent: Int64
     """Index of the parent row. -1 for phases; in traces with only ranges, -1 for top-level ranges."""
     kind: Int64
     name: Int64
-    """Index into ``texts``, or into ``PHASES`` for a phase."""
     texts: pa.Array
     start_ns: Int64
     host_ns: Int64
@@ -96,7 +93,6 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """Returns the rows of a trace that contains only ranges: without phases and device work."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -194,7 +190,6 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """Returns the start of the first device work of each replayed call. These follow ``count`` recorded calls."""
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
@@ -205,7 +200,6 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: Bool, time_ns: Int64, depth: Int32) -> Int64:
-    """Returns at most ``MAX_NODES`` wanted nodes: those with the most time."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

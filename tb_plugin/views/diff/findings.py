@@ -48,7 +48,6 @@ def kernels_missing(base: Part, exp: Part) -> list[Notice]:
 
 
 def have_other_vendors(base: Part, exp: Part) -> bool:
-    """Returns whether both sides have device work, on devices of different vendors."""
     found = (part.payloads.get(VENDORS) for part in (base, exp))
     one, other = ({each.value for each in side.figures} if isinstance(side, Figures) else set() for side in found)
     return bool(one and other) and not one & other
@@ -76,7 +75,6 @@ def range_notices(base: Part, exp: Part) -> Sequence[Notice]:
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """Returns machine, software and profiler settings with different values in the two profiles."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
@@ -161,7 +159,6 @@ def leading_notice(
 
 
 def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """Returns the part with the largest change in the opposite direction; None if the change is small."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])

@@ -30,11 +30,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(CHOSEN, "ratio", {"mode_time_ratio": ("Ratio", "Experiment mean divided by baseline mean.")}),
-    define(
-        CHOSEN,
-        "number",
-        _by_side("mode_tokens_per_second", "tokens/s", "New tokens divided by step-to-step time"),
-    ),
+    define(CHOSEN, "number", _by_side("mode_tokens_per_second", "tokens/s", "New tokens divided by step-to-step time")),
     OF_KERNELS,
     define(
         "", "code", {"leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part.")}
@@ -82,10 +78,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "ratio",
-        {
-            "time_ratio": ("Ratio", RATIO),
-            "step_ratio": ("Ratio", "Experiment step divided by baseline step."),
-        },
+        {"time_ratio": ("Ratio", RATIO), "step_ratio": ("Ratio", "Experiment step divided by baseline step.")},
     ),
     define(
         "",

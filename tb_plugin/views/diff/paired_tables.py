@@ -74,7 +74,6 @@ class Scaling(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> str:
-        """Returns the name of the time window for metric definitions."""
         return (
             "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
         )
@@ -84,11 +83,7 @@ class Scaling(msgspec.Struct, frozen=True):
 def join(
     base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = ""
 ) -> Frame:
-    """Joins the tables of both sides. If ``slower``, the largest increase comes first, otherwise the largest
-    decrease.
-
-    ``by`` is the measure to sort by if all measures are requested.
-    """
+    """Joins the tables of both sides: largest increase first if ``slower``, else largest decrease."""
     frames = [frame for side in (base, exp) if (frame := table.frame(side))]
     measures = _measures(table, frames, measure)
     data = _both_sides(table.frame(base), table.frame(exp), table.keys, ["calls", *measures])
@@ -117,7 +112,6 @@ def join(
 
 
 def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
-    """Joins the sums of both sides by key: ``presence``, and columns ``base_`` and ``exp_`` for each value."""
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
     in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
@@ -163,7 +157,6 @@ def _measures(table: PairedTable, frames: Sequence[Frame], wanted: str) -> list[
 
 
 def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    """Returns the sums of one side by key. Without a table, the result is empty."""
     schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
@@ -181,7 +174,6 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
 
 
 def _per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
-    """Divides sums by a number of steps. For one step, integers do not become floats."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
 
@@ -206,7 +198,6 @@ def _column(key: str, shown: str, scaling: Scaling, measure: str) -> Column:
 
 
 def range_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the table of ranges by name; empty for traces with other events."""
     if not is_range_trace(trace):
         return {}
     data = ranges_by_name(trace)

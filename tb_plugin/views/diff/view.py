@@ -24,8 +24,21 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Notice, Payload, Slice, Table, Tree, View
+from tb_plugin.payloads import (
+    Breakdown,
+    Column,
+    CoverageInfo,
+    Figures,
+    Notice,
+    Payload,
+    Scalar,
+    Slice,
+    Table,
+    Tree,
+    View,
+)
 from tb_plugin.views.diff import VIEW
+from tb_plugin.views.diff.alignment import Node, Pair, align
 from tb_plugin.views.diff.call_tree import call_tree
 from tb_plugin.views.diff.findings import (
     RECORDED_COMPUTE,
@@ -39,20 +52,22 @@ from tb_plugin.views.diff.findings import (
     range_notices,
     settings,
 )
-from tb_plugin.views.diff.merged_tree import both_trees
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
     BOTH,
     BY_CLASS,
     BY_TYPE,
+    GONE,
     MEASURES,
+    NEW,
     PER_STEP,
     RANGES,
     TABLES,
     TOTAL,
     Scaling,
     are_range_traces,
+    comparison_metrics,
     join,
     modes_frame,
     own_ns,
@@ -81,8 +96,6 @@ NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 class _Sides(msgspec.Struct, frozen=True):
-    """Both profiles, their step times if known, and the options of the comparison."""
-
     base: Part
     exp: Part
     base_step: StepTime | None
@@ -101,7 +114,6 @@ class _Sides(msgspec.Struct, frozen=True):
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment takes longer; True if a step time is unknown."""
         if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
@@ -110,8 +122,7 @@ class _Sides(msgspec.Struct, frozen=True):
 class Diff(DeclaredView, entry=VIEW):
     """Compares two profiles: the first part is the baseline, the second part is the experiment."""
 
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps,)
+    selects = "steps"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the data of one profile, such as call tree and devices. Raises BadRequest for unknown steps."""
@@ -123,11 +134,7 @@ class Diff(DeclaredView, entry=VIEW):
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any()), **_reported_times(trace, params)},
             frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
-            payloads={
-                "devices": Figures("devices", "Devices", "", names),
-                **_vendors(trace),
-                **_idle(trace, params),
-            },
+            payloads={"devices": Figures("devices", "Devices", "", names), **_vendors(trace), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
         )
@@ -156,7 +163,6 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _reported_times(trace: TraceTable, params: Params) -> dict[str, float]:
-    """Returns the reported step time. If kernels are missing, also recorded and reported compute time."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {REPORTED_STEP: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, REPORTED_COMPUTE), missing, strict=True)))
@@ -181,7 +187,6 @@ def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
 
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
-    """Returns the two profiles with options from the request. Raises BadRequest for an unknown measure or scaling."""
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
@@ -196,12 +201,7 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Returns the default measure: device self time if a device part of the step changed most, otherwise host self
-    time.
-
-    If a side has no device, host self time is used. If vendors differ, total device time is used, because nested
-    calls differ between vendors.
-    """
+    """Returns the default measure. Vendors nest calls differently, so total times are used across vendors."""
     if have_other_vendors(base, exp):
         return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
@@ -211,13 +211,11 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 
 def _steps(part: Part) -> int:
-    """Returns the number of selected steps, or 1 for a recording without steps."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
 def _summed(sides: _Sides) -> tuple[int, int] | None:
-    """Returns the step counts of both sides if times are totals, or None if times are per step."""
     return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
@@ -235,10 +233,7 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 def _payloads(sides: _Sides) -> dict[str, Payload]:
     payloads = _times(sides)
     payloads["compared"] = Figures(
-        "compared",
-        "Compared",
-        "",
-        [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
+        "compared", "Compared", "", [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)]
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
     payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
@@ -287,7 +282,6 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:
-    """Returns name and change of the row that changed most in ``part``; None if no table explains the part."""
     if part == "dataloader_ns":
         rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
         inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
@@ -312,7 +306,6 @@ def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | N
 
 
 def _by_collective(data: pa.Table) -> pa.Table:
-    """Returns the changes by collective, because some libraries number their kernels."""
     names = [collective_name(name) or name for name in data["name"].to_pylist()]
     sums = pa.table({"name": names, "delta_ns": data["delta_ns"]}).group_by("name").aggregate([("delta_ns", "sum")])
     return sums.rename_columns(["name", "delta_ns"])
@@ -323,3 +316,81 @@ def _communicating(sides: _Sides, key: str) -> pa.Array:
     word = word_of(KernelClass.COMMUNICATION)
     found = [frame[key].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
     return pa.array(sorted({name for names in found for name in names}), pa.string())
+
+
+# Maximum number of nodes sent, largest times first.
+NODES_SENT = 20_000
+_TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "base_ns", "exp_ns", "delta_ns")
+
+
+def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
+    """Merges two call trees into one tree in pre-order. Nodes without time on either side are omitted."""
+    left, right = base.frames["call_tree"].data.to_pydict(), exp.frames["call_tree"].data.to_pydict()
+    pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
+    on_device = measure.startswith("device")
+    value = "device_ns" if on_device else "host_ns"
+    times = _node_times(pairs, left[value], right[value])
+    rows: list[dict[str, Scalar]] = []
+    for pair, (base_ns, exp_ns) in zip(pairs, times, strict=True):
+        one = left if pair.left != MISSING else right
+        at = pair.left if pair.left != MISSING else pair.right
+        other_name = right["name"][pair.right] if pair.right != MISSING else ""
+        rows.append(
+            {
+                "name": one["name"][at] if other_name in ("", one["name"][at]) else f"{one['name'][at]} → {other_name}",
+                "node_kind": one["node_kind"][at],
+                "presence": BOTH if pair.left != MISSING != pair.right else GONE if pair.right == MISSING else NEW,
+                "base_calls": _number(left, "calls", pair.left, scaling.base),
+                "exp_calls": _number(right, "calls", pair.right, scaling.exp),
+                "base_ns": (before := _over(base_ns, scaling.base)),
+                "exp_ns": (after := _over(exp_ns, scaling.exp)),
+                "delta_ns": after - before,
+            }
+        )
+    timed = [i for i, row in enumerate(rows) if row["base_ns"] or row["exp_ns"]]
+    kept = _largest(rows, timed)
+    position = {pair: i for i, pair in enumerate(kept)}
+    measures = comparison_metrics(value, scaling)
+    return Tree(
+        name="call_tree",
+        title="Call tree",
+        columns=[Column(measures.get(key) or METRICS.metric(key)) for key in _TREE_COLUMNS],
+        parent=[position.get(pairs[i].parent, MISSING) for i in kept],
+        rows=[rows[i] for i in kept],
+        label_column="name",
+        value_columns=["exp_ns", "base_ns"],
+        total_nodes=len(timed),
+    )
+
+
+def _nodes(tree: dict[str, list[str]]) -> list[Node]:
+    return [Node(kind, name) for kind, name in zip(tree["node_kind"], tree["name"], strict=True)]
+
+
+def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
+    return _over(tree[column][node] if node != MISSING else 0, count)
+
+
+def _over(value: int, count: int) -> int | float:
+    return value if count == 1 else value / count
+
+
+def _node_times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+    """Returns the times of each pair, ns. The time of a missing node is the sum over the children of the pair."""
+    base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
+    exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
+    for i in range(len(pairs) - 1, -1, -1):  # children come after their parents
+        above = pairs[i].parent
+        if above != MISSING and pairs[above].left == MISSING:
+            base[above] += base[i]
+        if above != MISSING and pairs[above].right == MISSING:
+            exp[above] += exp[i]
+    return list(zip(base, exp, strict=True))
+
+
+def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
+    def weight(i: int) -> float:
+        return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
+
+    # A parent precedes its children and has at least as much time, so a stable sort ranks it before them.
+    return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

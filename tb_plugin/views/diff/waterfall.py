@@ -28,11 +28,7 @@ class StepTime(msgspec.Struct, frozen=True):
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the sums of the step parts over all steps, divided by ``count``; None without steps.
-
-    Rounding is cumulative, so each part differs from its exact value by at most 1 ns, and the parts add up to the
-    rounded total.
-    """
+    """Returns the step parts summed and divided by ``count``, which add up exactly; None without steps."""
     frame = part.frames.get("steps")
     if frame is None:
         return None
@@ -48,11 +44,7 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def idle_time(part: Part, count: int) -> StepTime | None:
-    """Returns the idle time of the steps by cause, divided by ``count``.
-
-    Returns None unless idle time and device time add up to the step time, as for a single device without unrecorded
-    work.
-    """
+    """Returns idle time by cause, divided by ``count``; None unless idle and device time add up to step time."""
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
         return None
@@ -86,7 +78,6 @@ def headline(
     titles: tuple[str, str] = ("", ""),
     notes: tuple[str, str] = ("", ""),
 ) -> Figures:
-    """Returns the times of both sides, their difference and their ratio."""
     figures = [
         METRICS.figure("base_step_ns", base_ns, titles[0], note=notes[0]),
         METRICS.figure("exp_step_ns", exp_ns, titles[1], note=notes[1]),
@@ -97,7 +88,6 @@ def headline(
 
 
 def waterfall(name: str, title: str, window: str, base: StepTime, exp: StepTime) -> Breakdown:
-    """Returns the changes of all parts that have time on a side."""
     changes = part_differences(base, exp)
     return Breakdown(
         name=name,

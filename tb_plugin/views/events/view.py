@@ -13,7 +13,8 @@ from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
-from tb_plugin.analysis.graphs.attribution import operator_names
+from tb_plugin.analysis.graphs.attribution import WAYS, operator_names
+from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
@@ -26,16 +27,77 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kin
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort
 from tb_plugin.views.events import VIEW
-from tb_plugin.views.events.captured_origin import ORIGIN, Origin
+
+ORIGIN = define(
+    "",
+    "text",
+    {
+        "known_by": ("Known by", "Source that matches the replayed work with its capture."),
+        "input_types": ("Input types", "Element types of the operator's inputs (record_shapes=True)."),
+    },
+)
+
+
+class Origin:
+    """Captured scopes that enclose the launch of a replayed row."""
+
+    def __init__(self, trace: TraceTable, row: int) -> None:
+        self._trace = trace
+        self._scopes = origins_of(trace).scopes
+        around, at = [], int(origins_of(trace).at(np.array([row]))[0])
+        while at != MISSING:
+            around.append(at)
+            at = int(self._scopes.parent[at])
+        self._around = around
+        place = int(np.searchsorted(origins_of(trace).work, row))
+        self._way = Way(int(origins_of(trace).way[place])) if around else Way.GRAPH
+
+    def __bool__(self) -> bool:
+        return bool(self._around)
+
+    def figures(self) -> Figures:
+        figures: list[Figure] = []
+        operators = self._of(EventKind.OPERATOR)
+        if operators:
+            figures.append(SHARED.figure("operator", self._name(operators[0])))
+            texts = {"shapes": SHARED["input_shape"], "types": ORIGIN["input_types"]}
+            ids = {key: int(getattr(self._scopes, key)[operators[0]]) for key in texts}
+            figures += [Figure(texts[key], self._trace.strings[i]) for key, i in ids.items() if i != MISSING]
+        title, what = WAYS[self._way]
+        figures.append(Figure(ORIGIN["known_by"], title.lower(), what))
+        return Figures("origin", "Origin", "captured operator", figures)
+
+    def modules(self) -> str:
+        """Returns the enclosing modules, outermost first, separated by ``;``."""
+        found = self._of(EventKind.MODULE)
+        forward = [int(self._scopes.forward[at]) for at in self._of(EventKind.OPERATOR)[:1]]
+        if not found and forward and forward[0] != MISSING:
+            at = forward[0]
+            while at != MISSING:
+                found += [at] if self._scopes.kind[at] == EventKind.MODULE else []
+                at = int(self._scopes.parent[at])
+        return ";".join(module_label(self._name(at)) for at in found[::-1])
+
+    def stack(self) -> str:
+        """Returns the call stack, innermost frame first: as recorded, else the enclosing Python calls."""
+        for at in self._of(EventKind.OPERATOR):
+            if self._scopes.stack[at] != MISSING:
+                return self._trace.strings[int(self._scopes.stack[at])]
+        return ";".join(self._name(at) for at in self._of(EventKind.PYTHON, EventKind.MODULE))
+
+    def _of(self, *kinds: EventKind) -> list[int]:
+        return [at for at in self._around if self._scopes.kind[at] in kinds]
+
+    def _name(self, at: int) -> str:
+        return self._trace.strings[int(self._scopes.name[at])]
+
 
 METRICS = SHARED.adding(
     ORIGIN,
     define(
         "",
         "code",
-        {
-            "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
-        },
+        {"module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator.")},
     ),
     define(CHOSEN, "ns", {"launch_delay_ns": ("Launch to start", "Time from launch call start to device start.")}),
 )
@@ -98,7 +160,6 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """Returns a histogram of durations. Bins are logarithmic if the longest is more than 20 times the shortest."""
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
@@ -227,8 +288,6 @@ def _place(section_row: Int32, row: int) -> int:
 
 
 class _Argument(NamedTuple):
-    """A column of a section of the trace table. Without a title, it is a shared metric."""
-
     column: str
     title: str = ""
     unit: _Unit = "text"
@@ -267,7 +326,6 @@ _TEXTS = {"stream", "grid", "block", "dtype", "name", "group_name", "group_descr
 
 
 def _arguments(trace: TraceTable, section: _Section, row: int, arguments: tuple[_Argument, ...]) -> list[Figure]:
-    """Returns the values that a section of the trace table has of a row."""
     at, figures = _place(section.row, row), []
     for each in arguments if at != MISSING else ():
         number, key = getattr(section, each.column)[at], each.key or each.column

@@ -7,19 +7,11 @@ The users of a tensor are the later nodes that read the tensor, until another no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Params,
-    Part,
-    answer_view,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -28,7 +20,7 @@ from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload
 from tb_plugin.views.execution_nodes import VIEW
 
 # Maximum number of listed users of a tensor.
@@ -53,11 +45,7 @@ METRICS = SHARED.adding(
             "tensor_position": ("Position", "Position among the operator's values, from 0."),
         },
     ),
-    define(
-        FILE,
-        "bytes",
-        {"recorded_tensor_bytes": ("Bytes", "Element count multiplied by element size.")},
-    ),
+    define(FILE, "bytes", {"recorded_tensor_bytes": ("Bytes", "Element count multiplied by element size.")}),
     define(
         FILE,
         "text",
@@ -83,14 +71,10 @@ METRICS = SHARED.adding(
 
 
 class ExecutionNodes(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return tuple(params.get(key) for key in _NODE_PARAMETERS)
+    own = tuple(_NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or the one node that ``function_id`` or ``node_number`` selects.
-
-        Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
-        """
+        """Returns all nodes, or the one selected. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _selected_place(trace, params)) is not None:
             payloads, frames = _node_payloads(trace, row)
@@ -114,9 +98,6 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         facts = {"execution.nodes": len(trace), "execution.tensors": tensors}
         return Part(coverage, facts, {nodes.name: nodes}, payloads, (*payloads, nodes.name))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def _nodes(trace: ExecutionTrace) -> Frame:
     side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
@@ -134,10 +115,6 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Returns the index of the selected node, or None if no node is selected.
-
-    Raises BadRequest for an invalid parameter, and NotFoundError for an unknown node.
-    """
     for key, (column, what) in _NODE_PARAMETERS.items():
         wanted = int_param(params, key)
         if wanted is None:
@@ -219,10 +196,6 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """Returns the last node that outputs a tensor before node ``row`` starts, or None.
-
-    If several nested nodes output the tensor, returns the innermost node.
-    """
     over = givers[last[givers] < row]
     if not len(over):
         return None

@@ -40,10 +40,7 @@ METRICS = SHARED.adding(
     define(
         "",
         "ns",
-        {
-            "first_hit_ns": ("First", "Start of the first match."),
-            "last_hit_ns": ("Last", "Start of the last match."),
-        },
+        {"first_hit_ns": ("First", "Start of the first match."), "last_hit_ns": ("Last", "Start of the last match.")},
     ),
 )
 
@@ -52,10 +49,7 @@ ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
-"""Values of the option that sets where to search.
-
-``first`` searches names; if no name matches, it searches arguments.
-"""
+"""Where to search. ``first`` searches names and, if none matches, arguments."""
 # Texts of the side tables, by section of the trace table.
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
@@ -111,7 +105,6 @@ def _bins(params: Params) -> int:
 
 
 def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Returns a mask of the events that contain the text. ``place`` selects names, arguments, or both."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -133,7 +126,6 @@ def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) ->
 
 
 def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Returns a mask of the numbers that equal the search text. Numbers that only contain the text are too many."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits
@@ -158,15 +150,12 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
 
 
 class _Hits(msgspec.Struct, frozen=True, eq=False):
-    """Matching events, sorted by time. ``pair`` is the index of each event's pair of name and kind."""
-
     rows: Int64
     start_ns: Int64
     dur_ns: Int64
     pair: Int32
     kind: Int64
     name: Int32
-    """Index into ``ids`` of the name of each pair."""
     ids: Int64
 
 
@@ -178,13 +167,7 @@ def _hits(trace: TraceTable, rows: Int64) -> _Hits:
     ids, place = np.unique(name, return_inverse=True)
     indices = pairs.indices.to_numpy()
     return _Hits(
-        rows,
-        trace.start_ns.take(rows),
-        trace.dur_ns.take(rows),
-        indices,
-        kind,
-        place.ravel().astype(np.int32),
-        ids,
+        rows, trace.start_ns.take(rows), trace.dur_ns.take(rows), indices, kind, place.ravel().astype(np.int32), ids
     )
 
 

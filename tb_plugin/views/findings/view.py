@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
@@ -21,7 +19,7 @@ from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
+from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._base import COMMON as OF_RULES
 from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
@@ -39,11 +37,7 @@ METRICS = OF_RULES.adding(
         },
     ),
     define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
-    define(
-        FULL_TRACE,
-        "text",
-        {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")},
-    ),
+    define(FULL_TRACE, "text", {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")}),
 )
 
 
@@ -65,9 +59,6 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
         }
         coverage = select_rows(trace, params.steps).coverage
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
@@ -120,11 +111,6 @@ def _not_recorded(trace: TraceTable) -> list[str]:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
-    """Returns dismissed findings in two groups: findings that users dismissed, and findings that a file in the log
-    directory dismisses.
-
-    Users cannot restore findings of the second group.
-    """
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     texts = (
@@ -136,11 +122,6 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """Returns the saving of each rule, or 0 if the rule finds nothing or is dismissed.
-
-    Skipped rules are omitted, and so are rules for vendor data that the profile does not contain. For truncated
-    files, the result is empty.
-    """
     if not trace.report.complete:
         return {}
     facts: dict[str, Number] = {

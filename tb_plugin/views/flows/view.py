@@ -33,8 +33,8 @@ CHAIN = 100
 
 
 class FlowsAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
+    selects = "steps"
+    own = ("event", "start_ns", "end_ns", "kinds", "most")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the arrows of ``event`` or of the time range. Raises BadRequest for an invalid parameter."""
@@ -122,12 +122,6 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 
 
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
-    """Returns three groups of arrows, each sorted by time.
-
-    Arrows of the first group point to device work of the event. Arrows of the second group are the event's other
-    links (forward, backward, recorded). Arrows of the third group point to device work of the operators at the
-    other ends of these links.
-    """
     work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
         own = np.flatnonzero((arrows.head == event) & work)
@@ -156,14 +150,12 @@ def _is_link(arrows: Arrows) -> Bool:
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
-    """Returns whether each row is the event itself, or starts on the same thread inside the event."""
     began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
     inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
     return inside
 
 
 def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
-    """Returns the indices of the arrows that start at or inside one of these events, ascending."""
     # Rows are sorted by start, so events inside are a contiguous range of rows, and of arrows by tail.
     after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
     low = np.searchsorted(arrows.tail, events, side="left")

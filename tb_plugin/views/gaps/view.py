@@ -7,13 +7,11 @@ launch was early and the work waited on the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, bounds_of, int_param
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import TITLES, Cause, word_of
@@ -29,7 +27,7 @@ from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Metric, Table, View
+from tb_plugin.payloads import Column, Metric
 from tb_plugin.views.gaps import VIEW
 
 WINDOW_WORDS = "the window"
@@ -87,14 +85,11 @@ _COLUMNS = (
 
 
 class Gaps(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
+    selects = "steps"
+    own = ("start_ns", "end_ns", "min_ns")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps that last at least ``min_ns`` and overlap ``[start_ns, end_ns)``, by default all gaps.
-
-        Raises BadRequest for an invalid parameter.
-        """
+        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = int_param(params, "min_ns")
@@ -107,16 +102,8 @@ class Gaps(DeclaredView, entry=VIEW):
         frames = {"gaps": _frame(trace, found.take(_longest(found)))}
         return Part(coverage, {}, frames, {}, ("gaps",))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 class _Found(msgspec.Struct, frozen=True, eq=False):
-    """Gaps as columns. A gap may be a stream gap, a device gap, or both kinds.
-
-    ``next`` is the row of the work after the gap.
-    """
-
     start_ns: Int64
     end_ns: Int64
     next: Int64
@@ -169,7 +156,6 @@ def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, I
 
 
 def _longest(found: _Found) -> Int64:
-    """Returns the indices of the gaps to show: first device gaps, then stream gaps, each sorted longest first."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
@@ -216,7 +202,6 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> Int64:
-    """Returns the device's main idle cause in each gap; ``len(Cause)`` if the device is not idle during the gap."""
     device = trace.device[gaps.next]
     cause = np.full(len(device), len(Cause), np.int64)
     for number in np.unique(device).tolist():
@@ -228,10 +213,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> Int64:
 
 
 class _HostActivity(msgspec.Struct, frozen=True, eq=False):
-    """Longest activity of the launching thread during each gap, and the operator of this activity.
-
-    Names are string ids (-1 = none).
-    """
+    """Longest activity of the launching thread during each gap. Names are string ids (-1 = none)."""
 
     launched: Bool
     late: Bool
@@ -256,11 +238,6 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
 
 
 def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
-    """Returns the cause of each gap in words.
-
-    The cause of a device gap is the idle cause, as in the Idle view. The cause of a stream gap is derived from the
-    launch.
-    """
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
     of_device = (

@@ -19,8 +19,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     if len(replays_of(trace)):
         return None
     return Missing(
-        "The trace contains graph launches, but no device work of the graphs.",
-        trace.recorder.todo("view.launches"),
+        "The trace contains graph launches, but no device work of the graphs.", trace.recorder.todo("view.launches")
     )
 
 

@@ -62,10 +62,7 @@ METRICS = OF_LAUNCHES.adding(
         "ratio",
         {
             "replayed_ratio": ("Replayed", "Share of device time in replays."),
-            "graph_tied_ratio": (
-                "Matched to operators",
-                "Share of replay device time with known operators.",
-            ),
+            "graph_tied_ratio": ("Matched to operators", "Share of replay device time with known operators."),
             "node_share": ("Share", "Node device time divided by graph device time."),
             "repeat_ratio": ("In repeats", "Share of graph device time in repeats."),
             "node_gaps_ratio": ("Idle inside", "Gap time between nodes divided by replay time."),

@@ -59,7 +59,6 @@ class Account(msgspec.Struct, frozen=True, eq=False):
 
 
 def account_of(trace: TraceTable, chosen: Bool) -> Account:
-    """Returns the replays that contain selected device work, and the selected device work."""
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)
@@ -131,9 +130,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
 
 
 def labels_of(replays: Replays) -> list[str]:
-    """Returns the name of each graph: the recorded id if no other graph has the same id, otherwise the graph's
-    number.
-    """
+    """Returns the name of each graph: the recorded id if it is unique, otherwise the graph's number."""
     recorded = replays.graphs.recorded.tolist()
     times = Counter(recorded)
     return [

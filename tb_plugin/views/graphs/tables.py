@@ -44,16 +44,11 @@ class Repeated(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Returns the index after the last repeat."""
         return self.begin + self.length * self.count
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence, or None if nothing repeats.
-
-    If several repetitions cover equally many items, returns the shortest one. If it can start at several items, the
-    start with the largest total ``weight`` of covered items is used.
-    """
+    """Returns the shortest repetition that covers most of a sequence; None if nothing repeats."""
     best, free = Repeated(0, 0, 0), 0
     for length in _lengths(token):
         begin, run = _longest_run(token[length:] == token[:-length])
@@ -149,7 +144,6 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 
 def parts_of(account: Account) -> Parts:
-    """Returns the repeated part of each selected graph."""
     graphs, time_ns = account.replays.graphs, _node_times(account)
     found: dict[int, Repeated | None] = {}
     for graph in np.unique(account.graph).tolist():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.graphs.attribution import way_slices
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.phrases import count_with_noun
@@ -14,7 +14,7 @@ from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, Payload
 from tb_plugin.views.graphs import VIEW
 from tb_plugin.views.graphs.metrics import METRICS
 from tb_plugin.views.graphs.replay_table import Account, account_of, time_by_way
@@ -25,30 +25,19 @@ LOW_ATTRIBUTION_SHARE = 0.5
 
 
 class GraphsAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
         account = account_of(trace, selection.rows)
         facts = _facts(trace, selection, account)
         parts = parts_of(account)
-        tables = (
-            graphs_table(trace, account, parts),
-            nodes_table(trace, account, parts),
-            replays_table(account),
-        )
+        tables = (graphs_table(trace, account, parts), nodes_table(trace, account, parts), replays_table(account))
         frames = {frame.name: frame for frame in tables}
-        payloads: dict[str, Payload] = {
-            "summary": _summary(facts),
-            "coverage": _coverage(account, facts),
-        }
+        payloads: dict[str, Payload] = {"summary": _summary(facts), "coverage": _coverage(account, facts)}
         if notes := _notes(trace, account, facts):
             payloads["graph_notes"] = Notices("graph_notes", "Notes", "data", notes)
         return Part(selection.coverage, facts, frames, payloads, (*payloads, *frames))
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[str, int | float | None]:

@@ -50,7 +50,6 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
 
 
 def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Returns the two events to compare: by default the ends of the first and last step, else of the history."""
     known = len(steps) > WARM_UP
     at, against = moment_of(device, params), moment_of(device, params, "against")
     if at is None:

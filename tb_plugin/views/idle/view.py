@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import structs
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.account import Account, idle_account
@@ -36,8 +36,6 @@ from tb_plugin.payloads import (
     Payload,
     Series,
     Sort,
-    Table,
-    View,
 )
 from tb_plugin.views.idle import VIEW
 
@@ -51,8 +49,7 @@ _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "opera
 
 
 class IdleTime(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps,)
+    selects = "steps"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         idle = _chosen(trace, params.steps)
@@ -66,9 +63,6 @@ class IdleTime(DeclaredView, entry=VIEW):
         layout = (*payloads, "idle_pieces")
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 class _Chosen(msgspec.Struct, frozen=True, eq=False):
     label: tuple[str, ...]
@@ -79,10 +73,8 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
     """Idle nanoseconds for each device and cause, one value per step."""
     causes: tuple[Cause, ...]
     unrecorded: Mapping[int, Int64]
-    """Nanoseconds of unrecorded work for each device, one value per step. Unrecorded work is not idle time."""
     todo: str
     where: str
-    """"the steps", or "the recording" if there are no steps."""
 
     def total(self, cause: Cause) -> int:
         return sum(int(of[cause].sum()) for of in self.by_step.values())
@@ -93,7 +85,6 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def ratio(self) -> float | None:
-        """Returns idle time divided by step time without unrecorded work, each summed over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 

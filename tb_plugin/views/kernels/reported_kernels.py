@@ -38,7 +38,6 @@ _NOT_STATED = "not stated"
 
 
 def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    """Returns the ``STATISTICS`` columns of each group, computed from kernel durations."""
     calls, total = groups.count(), groups.sum(dur)
     p50, p99 = groups.percentiles(dur, 0.5, 0.99)
     data = {

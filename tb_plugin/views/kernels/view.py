@@ -33,9 +33,7 @@ METRICS = SHARED.adding(
     define(
         CHOSEN,
         "ratio",
-        {
-            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0."),
-        },
+        {"mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0.")},
     ),
     define(
         CHOSEN,
@@ -44,7 +42,7 @@ METRICS = SHARED.adding(
             "mean_blocks_per_sm": (
                 "Blocks per SM",
                 "Blocks per multiprocessor, weighted by duration; unknown counts as 0.",
-            ),
+            )
         },
     ),
     define(
@@ -58,8 +56,8 @@ LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
 class Kernels(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (*params.chosen, params.get("communication"))
+    selects = "events"
+    own = ("communication",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -91,7 +89,6 @@ class Kernels(DeclaredView, entry=VIEW):
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """Returns the selected kernels; ``communication=0`` excludes collectives. Raises BadRequest for an invalid value."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -106,7 +103,6 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Returns means weighted by duration. A missing value counts as 0; without any value, all means are null."""
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
     weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
@@ -163,7 +159,6 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Returns copies and memsets by name and direction. Events of unknown size do not count for the bandwidth."""
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)

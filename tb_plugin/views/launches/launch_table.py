@@ -24,10 +24,7 @@ CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
 
 
 class Launched(msgspec.Struct, frozen=True, eq=False):
-    """Launches of device work, sorted by start of their first work.
-
-    There is one row per launch call. Times are in nanoseconds.
-    """
+    """One row per launch call, sorted by start of the first work. Times are in nanoseconds."""
 
     row: Int64
     call: Int64
@@ -57,11 +54,7 @@ class Launched(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
-    """Returns all launches whose call and work are both recorded. Idle times are limited to ``steps``.
-
-    If ``steps`` is None, idle times cover the entire recording. If only a window is loaded, they cover the complete
-    steps in the window.
-    """
+    """Returns all launches whose call and work are recorded. Idle times are limited to ``steps`` (None = all)."""
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
     # Rows are in order of time, so the first of a call starts first.
@@ -90,10 +83,6 @@ def launch_table(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Lau
 
 
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
-    """Returns the time ranges to which idle times are limited; None = no limit.
-
-    If only a window is loaded, idle times are limited to the complete steps in the window.
-    """
     if steps is None and trace.coverage.full is None:
         return None
     at = chosen_steps(trace, steps)
@@ -101,10 +90,6 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """Returns the idle time directly before the work of each call, and the part of this idle time that a CUDA graph
-    would avoid.
-    """
-
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)
 
@@ -138,17 +123,12 @@ class Depth(msgspec.Struct, frozen=True):
     mean: float
     p95: int
     starved: float
-    """Share of the time during which the queue is empty.
-
-    ``shallow`` is the share during which the depth is 1 to 3. ``blocked`` is the share during which the depth is
-    1,000 or more.
-    """
+    """Share of time with an empty queue. ``shallow``: a depth of 1 to 3; ``blocked``: of 1,000 or more."""
     shallow: float
     blocked: float
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns queue depth statistics for each device that has recorded launches."""
     every, chosen = launch_table(trace), windows
     device = trace.device[every.row]
     found = []

@@ -26,16 +26,10 @@ METRICS = SHARED.adding(
             "launch_api_ns": ("API time", "Host time of the launch calls."),
             "launch_api_p50_ns": ("API P50", P50.format("API time")),
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
-            "launch_queue_ns": (
-                "Queue time",
-                "Time from launch call end to the end of earlier work.",
-            ),
+            "launch_queue_ns": ("Queue time", "Time from launch call end to the end of earlier work."),
             "launch_queue_p50_ns": ("Queue P50", P50.format("queue time")),
             "launch_queue_p95_ns": ("Queue P95", P95.format("queue time")),
-            "launch_latency_ns": (
-                "Latency",
-                "Time from launch call end (or queue end) to work start.",
-            ),
+            "launch_latency_ns": ("Latency", "Time from launch call end (or queue end) to work start."),
             "launch_latency_p50_ns": ("Latency P50", P50.format("latency on an empty queue")),
             "launch_latency_p95_ns": ("Latency P95", P95.format("latency on an empty queue")),
             "latency_limit_ns": (
@@ -59,7 +53,7 @@ METRICS = SHARED.adding(
             "stream_ratio": (
                 "Share of stream",
                 "Kernel time plus gaps, divided by the stream's time from first to last kernel.",
-            ),
+            )
         },
     ),
     define(
@@ -71,13 +65,7 @@ METRICS = SHARED.adding(
             "caller_frame": ("Python line", "Python line of the call, outside the framework if possible."),
         },
     ),
-    define(
-        CHOSEN_STEPS,
-        "number",
-        {
-            "depth_mean": ("Mean depth", "Mean launch queue depth over time."),
-        },
-    ),
+    define(CHOSEN_STEPS, "number", {"depth_mean": ("Mean depth", "Mean launch queue depth over time.")}),
     define(CHOSEN_STEPS, "count", {"depth_p95": ("Depth P95", "95th percentile of launch queue depth over time.")}),
     define(
         CHOSEN_STEPS,

@@ -31,14 +31,9 @@ class Repeat(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Stream(msgspec.Struct, frozen=True, eq=False):
-    """Kernels sorted by stream and time."""
-
     row: Int64
     symbol: Int64
     joined: Bool
-    """Whether the next kernel follows directly: between the two, the stream has no other work and the host does not
-    wait.
-    """
     gaps: Int64
     """Sum of all gap times before each kernel."""
     busy: Int64
@@ -46,11 +41,7 @@ class _Stream(msgspec.Struct, frozen=True, eq=False):
 
 
 def repeated_sequences(trace: TraceTable, chosen: Bool) -> list[Repeat]:
-    """Returns repeated sequences of the selected kernels, sorted by gap time, longest first.
-
-    Long sequences are searched before short ones, and each kernel is in one sequence at most. A sequence that
-    overlaps itself repeats a shorter sequence, so it is not used.
-    """
+    """Returns repeated sequences, longest gap time first. Each kernel is in one sequence at most."""
     stream = _stream(trace, chosen)
     is_taken = np.zeros(len(stream.row) + 1, np.bool_)
     found: list[Repeat] = []
@@ -95,11 +86,6 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
-    """Returns whether the host starts to wait for the device between each kernel and the next kernel.
-
-    The time between two kernels is the time between their launches, or between their starts if a launch is not
-    recorded.
-    """
     waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
     begins = np.sort(trace.start_ns[waits])
     launch = np.searchsorted(begins, trace.start_ns[call], side="right") if len(trace) else call
@@ -110,11 +96,7 @@ def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]
 
 
 def _frequent(stream: _Stream) -> list[tuple[int, Int64, Int64]]:
-    """Returns, for each length, the starts of the frequent sequences and the number of each sequence.
-
-    They are sorted by sequence and start. The number of a sequence combines the numbers of two shorter sequences:
-    without the last kernel, and without the first kernel.
-    """
+    """Returns, for each length, the starts of the frequent sequences and the number of each sequence."""
     found = []
     number = np.append(stream.symbol, MISSING)
     for length in range(2, LONGEST + 1):
@@ -132,7 +114,6 @@ def _frequent(stream: _Stream) -> list[tuple[int, Int64, Int64]]:
 
 
 def _every_second(starts: Int64) -> Int64:
-    """Removes starts that overlap the previous one. Only sequences of two equal kernels overlap themselves."""
     run = np.maximum.accumulate(np.where(np.append(True, np.diff(starts) > 1), np.arange(len(starts)), 0))
     found: Int64 = starts[(np.arange(len(starts)) - run) % 2 == 0]
     return found

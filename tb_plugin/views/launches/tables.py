@@ -31,7 +31,6 @@ _EVENT = Metric("event", "Event", "count", "Timeline number of the first kernel.
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches, grouped by name of the launched work."""
     groups = group(trace.name[launches.row])
     name = trace.strings.take(trace.name[launches.row[groups.first]])
     readable = pa.array(readable_names(name.to_pylist()), pa.large_string())
@@ -40,7 +39,6 @@ def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
 
 
 def by_operator(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches, grouped by the operator that contains the launch."""
     names = np.append(trace.name, MISSING)[trace.operator[launches.row]].astype(np.int64)
     groups = group(names)
     operator = pc.fill_null(trace.strings.take(names[groups.first]), NO_OPERATOR)
@@ -119,7 +117,6 @@ def _devices(trace: TraceTable, device: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
-    """Returns the launch queue depth of each device."""
     data = {
         "device": _devices(trace, np.array([each.device for each in depths], np.int64)),
         "depth_mean": pa.array([each.mean for each in depths], pa.float64()),
@@ -225,7 +222,6 @@ def _percentiles(key: str, values: Int64) -> Facts:
 
 
 def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts:
-    """Returns the numbers about launches and about each device's launch queue for reports."""
     facts = {fact: all_of[key] for fact, key in _FACTS.items()}
     for each in depths:
         device = trace.devices[each.device].id if each.device >= 0 else ""
@@ -240,10 +236,7 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
 
 
 def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns summary sentence, key numbers and histograms. Without launches, the result is empty.
-
-    ``todo`` is the advice for unrecorded work.
-    """
+    """Returns summary sentence, key numbers and histograms. ``todo`` is the advice for unrecorded work."""
     if not len(launches.row):
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]

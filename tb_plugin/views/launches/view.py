@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
@@ -21,7 +21,7 @@ from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
-from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
+from tb_plugin.payloads import Figure, Figures, Payload, Sort
 from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.launch_table import launch_table, queue_depths
 from tb_plugin.views.launches.metrics import METRICS
@@ -42,8 +42,6 @@ CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 
 class _Chosen(msgspec.Struct, frozen=True, eq=False):
-    """Selected runtime calls, sorted by time, with the same columns as ``RuntimeCalls``."""
-
     row: Int64
     spans: Spans
     nested_in: Int32
@@ -56,8 +54,7 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
 
 class Launches(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -83,9 +80,6 @@ class Launches(DeclaredView, entry=VIEW):
         return Part(
             selection.coverage, {**own.facts, **facts}, {**own.frames, **frames}, shown, (*shown, "runtime_calls")
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:

@@ -71,7 +71,6 @@ class _Numbers(msgspec.Struct, frozen=True, eq=False):
     device: Int64
     number: Int64
     event: Int64
-    """Index of the allocation event in the trace, or of the release event if no allocation was recorded."""
     begin: Int64
     """Allocation time in nanoseconds; -1 = not recorded."""
     end: Int64

@@ -133,7 +133,6 @@ def growth_notices(scene: Scene, device: Device, peak: int) -> list[Notice]:
 
 
 def _whole_steps(scene: Scene) -> Int64:
-    """Returns the recorded steps that lie completely in the window; none if they are not adjacent."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)

@@ -317,7 +317,6 @@ def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """Returns the requested time range, by default that of all totals: a sampler may start before all other events."""
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

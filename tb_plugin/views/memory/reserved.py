@@ -56,7 +56,6 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 class _Growth(msgspec.Struct, frozen=True):
     times: int
     beside_free: int
-    """Number of times that reserved memory grew although enough reserved bytes were free."""
     beside_free_bytes: int
     last: int
     """Index of the event that led to the peak; -1 if the window contains no such event."""

@@ -10,14 +10,7 @@ import pyarrow as pa
 from msgspec import structs
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-    int_param,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view, int_param
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.memory.categories import category_bar
 from tb_plugin.analysis.memory.metrics import METRICS
@@ -48,12 +41,11 @@ from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, ste
 # Columns of the curve unless the client requests another width.
 WIDTH = 800
 _WINDOW = ("device", "start_ns", "end_ns")
-OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
 class Memory(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, *(params.get(key) for key in OWN))
+    selects = "steps"
+    own = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         requested = tuple((key, params.get(key)) for key in _WINDOW)
@@ -134,7 +126,6 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 
 @cached_by_argument
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
-    """Returns the results for steps and the parameters in ``_WINDOW``. Raises BadRequest for an invalid parameter."""
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
@@ -177,7 +168,6 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window, null between selected steps that are not adjacent."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
     drawn = outline_of(

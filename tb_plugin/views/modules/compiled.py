@@ -43,7 +43,6 @@ class Compiled(msgspec.Struct, frozen=True, eq=False):
 
 
 def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> Compiled:
-    """Returns the selected calls of compiled regions, and the module calls around these region calls."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
@@ -95,7 +94,6 @@ def _number(trace: TraceTable, name: int) -> str:
 
 
 def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> Frame:
-    """Returns one row per compiled region, with its code, modules and graphs."""
     calls = compiled.calls
     groups = group(calls.key)
     sums = sums_of(calls, groups)

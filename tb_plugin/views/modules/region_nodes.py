@@ -22,10 +22,7 @@ class RegionNodes(msgspec.Struct, frozen=True, eq=False):
 
     name: Int64
     parent: Int64
-    """Index of the parent node: a module node or an earlier region node.
-
-    Region nodes are numbered after all module nodes.
-    """
+    """Index of the parent: a module node, or an earlier region node (numbered after all modules)."""
     first: Int64
     code: Int64
     """String id of the first Python call in the region; -1 = unknown."""

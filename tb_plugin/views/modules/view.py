@@ -43,8 +43,7 @@ TIMES = (
 
 
 class Modules(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -79,11 +78,6 @@ class Modules(DeclaredView, entry=VIEW):
 
 
 def _called(trace: TraceTable, rows: Int64) -> Called:
-    """Returns the names and ids of modules for calls in the trace and in captures.
-
-    Captures from other traces have no module ids. Modules of such captures are matched by name with modules of this
-    trace.
-    """
     scopes = origins_of(trace).scopes
     number = np.full(len(trace) + 1, MISSING, np.int64)
     number[trace.python.row] = trace.python.module_id
@@ -124,11 +118,6 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
-    """Returns two columns for all calls: whether the backward pass repeats a forward call of the same module, and
-    the new parent.
-
-    The new parent of a repeated call without a parent is the last earlier forward call of its module.
-    """
     above = calls.parent
     outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
     again = np.flatnonzero(outermost)
@@ -147,10 +136,6 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
 
 
 def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Merges calls with the same module path into one node. The times of a node include nested calls.
-
-    Compiled regions become child nodes, and do not change the times of the module.
-    """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
     moved = above != calls.parent
@@ -179,10 +164,7 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
         keys = [*keys, "region"]
     sent: list[dict[str, Scalar]] = [
-        {
-            "module": names[node],
-            **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]},
-        }
+        {"module": names[node], **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]}}
         for node in order
     ]
     widths = [key for key in TIMES if key in keys]

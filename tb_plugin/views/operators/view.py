@@ -68,16 +68,13 @@ _CORES = ("core_eligible", "core_self_ns", "core_self_ratio", "core_total_ns", "
 class _Shown(msgspec.Struct, frozen=True):
     device: bool
     units: str
-    """The vendor's name for matrix units; "" if there are none."""
     cores: str
-    """Name of the device cores that the profiler lists separately; "" if there are none."""
     runtime: bool
     replayed: bool
 
 
 class Operators(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -108,19 +105,11 @@ class Operators(DeclaredView, entry=VIEW):
         if shown.runtime:
             payloads["left_out"] = _left_out(calls)
         return Part(
-            coverage=selection.coverage,
-            facts=facts,
-            frames=frames,
-            payloads=payloads,
-            layout=(*payloads, "operators"),
+            coverage=selection.coverage, facts=facts, frames=frames, payloads=payloads, layout=(*payloads, "operators")
         )
 
 
 def _by(calls: Calls, shown: _Shown, name: str, title: str, keys: tuple[str, ...]) -> Frame:
-    """Returns calls grouped by ``keys``. The table by call stack only has calls with a known stack.
-
-    Total times exclude calls nested in a call of the same group; by call stack, of the same name.
-    """
     by_stack = "call_stack" in keys
     some: Bool | slice = calls.stack != MISSING if by_stack else slice(None)
     ids = {"name": calls.name, "input_shape": calls.shape, "call_stack": calls.stack}
@@ -175,7 +164,6 @@ def _columns(shown: _Shown) -> list[str]:
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, some: Bool | slice) -> dict[str, pa.Array]:
-    """Returns the numeric columns. ``some`` selects the calls in ``groups``, totals include those in ``counted``."""
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
@@ -210,7 +198,6 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, some: Bool | slice) -> di
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """Returns the number of graph replays of each group. ``grouped`` selects the calls in ``groups``."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.enclosed.count(of, len(groups))

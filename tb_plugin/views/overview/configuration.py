@@ -46,7 +46,6 @@ def _setting(key: str, title: str, value: object) -> Figure:
 
 
 def configuration(trace: TraceTable) -> Figures:
-    """Returns software, machine, process group and profiler options, as recorded in the file."""
     figures = _software(trace.metadata)
     options = _options(trace.metadata)
     if options or not is_range_trace(trace):

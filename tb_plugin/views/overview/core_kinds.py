@@ -106,7 +106,6 @@ def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
 
 
 def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
-    """Returns the values of ``frequency_of`` for the device card."""
     return [METRICS.figure(key, value, window=FULL_TRACE) for key, value in frequency_of(trace, device).items()]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.annotations import annotation_rows, looked_into
 from tb_plugin.analysis.device_time import without_operator
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.origins import Agreement, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.range_traces import is_range_trace
@@ -29,7 +30,6 @@ from tb_plugin.model.trace.steps.annotations import marking
 from tb_plugin.model.trace.steps.repetition import BEGIN, LAYER, RARE
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Severity
-from tb_plugin.views.overview.capture_notices import capture_notices
 from tb_plugin.views.overview.metrics import METRICS
 
 RULES, PATTERN = "class_rules", "step_pattern"
@@ -54,8 +54,6 @@ def _found(check: Callable[[TraceTable], Iterable[Notice]], trace: TraceTable) -
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check with a fixed text."""
-
     rule: str
     severity: Severity
     text: str
@@ -85,7 +83,6 @@ def _affected_if_any(number: int, title: str = "Affected") -> list[Figure]:
 
 
 def _plain(text: str) -> str:
-    """Returns a text of the file without braces, which would be placeholders."""
     return text.replace("{", "(").replace("}", ")")
 
 
@@ -314,6 +311,44 @@ def _format(trace: TraceTable) -> Iterator[Notice]:
     if lacks := trace.recorder.lacks:
         text = f"This format never contains {lacks}."
         yield _notice("format_lacks", "info", text, trace.recorder.todo("format_lacks"))
+
+
+def capture_notices(trace: TraceTable) -> list[Notice]:
+    """Returns notices about graphs or nodes that captures do not identify. Without captures, the result is empty."""
+    if trace.captured.source and not trace.captured:
+        source = METRICS.figure("capture", trace.captured.source)
+        text = "{capture} contains no captures and no device work, so it cannot name operators of replayed graphs."
+        return [Notice("capture_empty", "medium", text, "Choose another capture, or none.", [source])]
+    agreements = origins_of(trace).agreements.values()
+    partial = [each for each in agreements if each.is_used]
+    # Captures in the trace itself may be of graphs that the trace does not replay.
+    unused = [each for each in agreements if not each.is_used and each.source]
+    found = []
+    if partial:
+        agreeing, nodes = (sum(getattr(each, key) for each in partial) for key in ("agreeing", "nodes"))
+        text = (
+            f"The profiler lost events: only the first {agreeing:,} of {nodes:,} nodes in {{affected}} replayed graphs match "
+            "{capture}."
+        )
+        todo = "Nodes after a lost event have no operator. Record the capture and the replays again."
+        found.append(_capture_notice("capture_partial", "low", text, todo, partial))
+    if unused:
+        best = max(unused, key=lambda each: each.agreeing / each.nodes)
+        text = f"{{capture}} does not match {{affected}} of the replayed graphs: at most {best} match."
+        todo = (
+            "For these graphs, only the trace itself is used. Choose the capture of this process; another "
+            "model, version or batch has different kernels."
+        )
+        found.append(_capture_notice("capture_refused", "medium", text, todo, unused))
+    return found
+
+
+def _capture_notice(
+    rule: str, severity: Literal["low", "medium"], text: str, todo: str, those: list[Agreement]
+) -> Notice:
+    source = max(each.source for each in those) or "this trace"
+    figures = [METRICS.figure("capture", source), METRICS.figure("affected", len(those), "Graphs")]
+    return _notice(rule, severity, text, todo, *figures)
 
 
 CHECKS: dict[str, Callable[[TraceTable], Iterable[Notice]]] = {

@@ -124,7 +124,6 @@ def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Returns idle time by cause, for each device, and as the mean over steps and devices."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     for i, device in enumerate(trace.devices):

@@ -130,7 +130,6 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns the start of the first and the end of the last work in each window, both its end if it has no work."""
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -167,11 +166,7 @@ def _reported_bar(device: str, mean: Mapping[str, float]) -> Breakdown | None:
 
 
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
-    """Returns, for each device id, the means of the reported values over the steps.
-
-    In a profile with one device, rows without a device belong to this device. With several devices, such rows
-    belong to device 0.
-    """
+    """Returns the means of reported values over steps by device id. Rows without a device belong to device 0."""
     keys = _times_in(table)
     default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
     rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
@@ -188,7 +183,6 @@ def _times_in(table: pa.Table) -> list[str]:
 
 
 def steps_frame(found: Mapping[str, Times], labels: Sequence[str]) -> Frame:
-    """Returns one row per device and step."""
     data = {
         "device": pa.array([device for device in found for _ in labels], pa.string()),
         "step": pa.array([*labels] * len(found), pa.string()),
@@ -213,8 +207,6 @@ def reported_frame(table: pa.Table) -> Frame:
 
 
 class OfDevices(msgspec.Struct, frozen=True):
-    """Payloads about device time in steps."""
-
     bars: Mapping[str, Breakdown]
     frames: Mapping[str, Frame]
     facts: dict[str, Number]

@@ -85,10 +85,7 @@ class Cost(msgspec.Struct, frozen=True):
     category: str
     part_ns: int
     name: int
-    """String id of the event name with the most time; MISSING = none.
-
-    The time of nested rows belongs to the innermost row.
-    """
+    """String id of the event name with the most self time; MISSING = none."""
     name_ns: int
     caller: int
     """String id of the operator that launched or called the largest part of that time; MISSING = unknown."""
@@ -99,7 +96,6 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def _part(trace: TraceTable, category: str) -> Ranges:
-    """Returns the time ranges of a category. The category "other" is the time outside all other categories."""
     if category != "other":
         return shares(trace)[category]
     rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
@@ -132,7 +128,6 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """Returns the Python line with the most time. None if most time has no line: a minor line is not the cause."""
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
     lines = code_lines(trace)
@@ -156,7 +151,6 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """Returns the name with the most time, and the time of this name. The name is MISSING if no row has any time."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0
@@ -169,7 +163,6 @@ def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence about the bottleneck of the program. Without a bottleneck, the result is empty."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -273,7 +266,6 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns a notice about work launched before the recording, if it takes a tenth of the step time."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -286,7 +278,6 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """Returns the kernels to fuse and the saving, if this is the first finding of a GPU-bound program."""
     first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -312,7 +303,6 @@ def _launching(findings: Findings) -> list[Figure]:
 
 
 def _class_shares(verdict: Verdict) -> str:
-    """Returns each class's share of kernel time: ``61 % elementwise and copy, 28 % GEMM``."""
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
         title = _CLASSES.get(each, _title(each))
@@ -351,7 +341,6 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Returns a link to the rows with the event name of a cost. Only the Phases view has user-defined ranges."""
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)

@@ -24,7 +24,6 @@ LISTED = 20
 
 
 def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """Returns the payloads of the page, and the tables of names, threads and operations."""
     frames: dict[str, Frame] = {}
     payloads: dict[str, Payload] = {"headline": _headline(trace)}
     found = stack_frames(trace, "both", "none")

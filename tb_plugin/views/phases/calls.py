@@ -35,7 +35,6 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     item: Int64
 
     def some(self, items: Bool) -> Work:
-        """Returns the pairs whose item is marked in ``items``."""
         item_flags = items[self.item]
         return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
@@ -49,8 +48,6 @@ class Work(msgspec.Struct, frozen=True, eq=False):
 
 
 class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
-    """Selected annotations, the phases of the annotations, and the work inside the annotations."""
-
     calls: Calls
     of: Int64
     phases: Phases
@@ -67,10 +64,7 @@ class PhaseCalls(msgspec.Struct, frozen=True, eq=False):
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
-    """Returns the selected annotations, and the work inside these annotations.
-
-    Raises BadRequest for an invalid pattern.
-    """
+    """Returns the selected annotations, and the work inside them. Raises BadRequest for an invalid pattern."""
     phases = phases_of(trace, pattern)
     calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
@@ -97,10 +91,6 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Returns each row paired with every call that was open when the source of the row started.
-
-    ``source`` is the row that launched or caused each row (-1 = none).
-    """
     known = np.flatnonzero(source != MISSING)
     call, item = calls.around(trace.track[source[known]], trace.start_ns[source[known]])
     at = np.full(len(rows), MISSING, np.int64)
@@ -110,7 +100,6 @@ def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np
 
 
 def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """Returns the numeric columns, one value per group of calls."""
     calls, count = found.calls, len(groups)
     spans = Spans(calls.track, calls.start, calls.end)
     once = outermost_of(groups.of, spans, calls.parent)
@@ -119,10 +108,6 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """Returns, for each group, the time in ``ranges`` inside calls of the group.
-
-        Time in overlapping calls counts once.
-        """
         begin, end = covered_before(ranges, calls.start), covered_before(ranges, calls.end)
         return measure_by(groups.of, begin, end, count)
 
@@ -193,7 +178,6 @@ def by_step(trace: TraceTable, found: PhaseCalls, steps: list[int]) -> ByStep:
 
 
 def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
-    """Returns one row per phase and step."""
     data = {
         "phase": pa.array(found.phases.labels, pa.string()).take(pa.array(steps.phase)),
         "step": pa.array(steps.labels, pa.string()).take(pa.array(steps.step)),
@@ -210,10 +194,7 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
 
 
 def phase_bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
-    """Returns the bars of the phases in ``shown``.
-
-    With more than ``BARS`` steps, each bar is the mean of several steps.
-    """
+    """Returns the bars of the phases in ``shown``. With more than ``BARS`` steps, a bar is a mean of steps."""
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)
     place = {label: i for i, label in enumerate(shown)}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import COUNTERS
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tree
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Tree
 from tb_plugin.views.phases import VIEW
 from tb_plugin.views.phases.calls import PhaseCalls, by_step, phase_bars, phase_calls, steps_table, sums_of
 from tb_plugin.views.phases.metrics import METRICS
@@ -25,8 +23,7 @@ PHASES_DRAWN = 200
 
 
 class PhasesAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return params.chosen
+    selects = "events"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
@@ -45,9 +42,6 @@ class PhasesAnalysis(DeclaredView, entry=VIEW):
             payloads=payloads,
             layout=(*payloads, "phases"),
         )
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
 
 
 def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
@@ -103,7 +97,6 @@ def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
 
 
 def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
-    """Merges calls with the same phase path into one node. Nodes are sorted by first call."""
     above = found.calls.parent
     nodes = group(Forest(above).paths(found.of))
     data = sums_of(found, nodes)

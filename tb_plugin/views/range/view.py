@@ -57,8 +57,8 @@ _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
 class Range(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, params.get("start_ns"), params.get("end_ns"))
+    selects = "steps"
+    own = ("start_ns", "end_ns")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
@@ -118,7 +118,6 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time of each event in the range. Time shared with an outer event of the same name counts once."""
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
     key, _ = number_groups(name[among] * len(trace.tracks) + trace.track[rows[among]])
@@ -134,7 +133,6 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Returns the time of each event in the range without its direct children, which are Python calls for Python calls."""
     own = ends - begins
     if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))

@@ -57,7 +57,6 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 
 
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
-    """Returns the group of each segment, and the pool and stream of each group, default first."""
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
     snapshot = moment.levels.snapshot
 
@@ -83,7 +82,6 @@ def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> l
 
 
 def _pieces(moment: Moment) -> tuple[Int64, int]:
-    """Returns the first block of each piece, and the cell size. A piece is a block, or small adjacent blocks of a cell."""
     cell = 0
     first = np.arange(len(moment.block))
     while len(first) > MOST_PIECES:

@@ -22,18 +22,7 @@ from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, las
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import (
-    CoverageInfo,
-    Figure,
-    Figures,
-    Line,
-    Link,
-    Metric,
-    Notice,
-    Notices,
-    Payload,
-    Series,
-)
+from tb_plugin.payloads import CoverageInfo, Figure, Figures, Line, Link, Metric, Notice, Notices, Payload, Series
 from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request

@@ -51,20 +51,8 @@ METRICS = SHARED.adding(
             "served_gap_ns": ("Gap before", "Device idle time since the last work of the previous decode step."),
         },
     ),
-    define(
-        CHOSEN_STEPS,
-        "number",
-        {
-            "mode_tokens_per_second": ("Tokens/s", TOKENS_PER_TIME),
-        },
-    ),
-    define(
-        STEP,
-        "number",
-        {
-            "step_tokens_per_second": ("Tokens/s", TOKENS_PER_TIME),
-        },
-    ),
+    define(CHOSEN_STEPS, "number", {"mode_tokens_per_second": ("Tokens/s", TOKENS_PER_TIME)}),
+    define(STEP, "number", {"step_tokens_per_second": ("Tokens/s", TOKENS_PER_TIME)}),
     define(
         CHOSEN_STEPS,
         "count",
@@ -85,22 +73,10 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ratio",
-        {
-            "mode_busy_ratio": ("Busy in steps", "Device busy divided by step time, excluding unrecorded work."),
-        },
+        {"mode_busy_ratio": ("Busy in steps", "Device busy divided by step time, excluding unrecorded work.")},
     ),
-    define(
-        CHOSEN_STEPS,
-        "number",
-        {"tokens_per_second": ("Tokens/s", TOKENS_PER_TIME)},
-    ),
-    define(
-        "the steady state",
-        "number",
-        {
-            "steady_tokens_per_second": ("Steady tokens/s", TOKENS_PER_TIME),
-        },
-    ),
+    define(CHOSEN_STEPS, "number", {"tokens_per_second": ("Tokens/s", TOKENS_PER_TIME)}),
+    define("the steady state", "number", {"steady_tokens_per_second": ("Steady tokens/s", TOKENS_PER_TIME)}),
     define(
         STEADY,
         "ns",
@@ -116,19 +92,8 @@ METRICS = SHARED.adding(
     define(
         STEADY,
         "ratio",
-        {
-            "decode_busy_ratio": (
-                "Device busy",
-                "Device busy divided by step-to-step time, excluding unrecorded work.",
-            ),
-        },
+        {"decode_busy_ratio": ("Device busy", "Device busy divided by step-to-step time, excluding unrecorded work.")},
     ),
     define(STEADY, "count", {"figure_steps": ("Steps used", "Steps used for these numbers.")}),
-    define(
-        CHOSEN_STEPS,
-        "ratio",
-        {
-            "mode_class_ratio": ("Share", "Share of the mode's kernel time in this class."),
-        },
-    ),
+    define(CHOSEN_STEPS, "ratio", {"mode_class_ratio": ("Share", "Share of the mode's kernel time in this class.")}),
 )

@@ -24,10 +24,7 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns values by metric key.
-
-    Token values use all selected steps, and decode values use ``figure_steps``.
-    """
+    """Returns values by metric key. Token values use all selected steps, and decode values use ``figure_steps``."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
@@ -72,7 +69,6 @@ def headline_figures(found: Taken) -> Figures:
 
 
 def answer_of(found: Taken) -> list[Notice]:
-    """Returns the summary of the server steps in words."""
     numbers, trace = figures_of(found), found.trace
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
@@ -135,10 +131,6 @@ _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns numbers about each mode for reports.
-
-    The numbers cover all selected steps, not only steps in the steady state.
-    """
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]
@@ -162,7 +154,6 @@ DOTS = 3_000
 
 
 def time_by_mode(found: Taken) -> Breakdown:
-    """Returns the time of the selected steps by mode."""
     total = METRICS["mode_total_ns"]
     parts = [
         Slice(
@@ -178,12 +169,10 @@ def time_by_mode(found: Taken) -> Breakdown:
 
 
 def category_of(mode: Mode) -> str:
-    """Returns the color category that charts use for a mode."""
     return f"mode_{mode_name(mode)}"
 
 
 def kernel_classes_by_mode(found: Taken) -> Series:
-    """Returns kernel time by class, one bar per mode."""
     times = found.class_time
     metric = METRICS["mode_class_ratio"]
     lines = [
@@ -201,10 +190,7 @@ def kernel_classes_by_mode(found: Taken) -> Series:
 
 
 def step_time_scatters(found: Taken) -> dict[str, Payload]:
-    """Returns two charts: step time over batch size, and step time over tokens.
-
-    A chart is omitted if fewer than two steps record the batch size or the tokens.
-    """
+    """Returns step time over batch size and over tokens. Fewer than two points are no chart."""
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

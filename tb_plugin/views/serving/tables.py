@@ -35,9 +35,7 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
     numbers: ServedSteps
     steps: Int64
     figure_steps: Int64
-    """Steps used for decode numbers: the selected steps in the steady state, or all selected steps if there is no
-    steady state.
-    """
+    """Steps used for decode numbers: those in the steady state, or all selected steps if there are none."""
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
@@ -53,7 +51,6 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def time_ns(self) -> Int64:
-        """Returns the duration of every step of the trace."""
         return self.trace.steps.end_ns - self.trace.steps.start_ns
 
     @cached_property
@@ -68,11 +65,7 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def why(self) -> dict[int, str]:
-        """Returns, for each unusually slow step, the main reason why the step is slower than the median decode
-        step.
-
-        The reason is an idle cause, or the device work of the step.
-        """
+        """Returns the main reason of each unusually slow step: an idle cause, or its device work."""
         unusual = self.steps[self.numbers.is_unusual[self.steps]]
         usual = np.flatnonzero(
             in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual & (self.numbers.period_ns != MISSING)
@@ -94,10 +87,7 @@ class Taken(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 def select_served(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
-    """Returns the selected server steps.
-
-    Decode numbers use only steps in the steady state, or all selected steps if ``everything`` is set.
-    """
+    """Returns the selected server steps. ``everything``: decode numbers use steps outside the steady state."""
     numbers = served_steps(trace)
     begin, end = numbers.steady
     steady = not everything and end > begin

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.served_steps import is_served
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices, Payload, Table, View
+from tb_plugin.payloads import Notices, Payload
 from tb_plugin.views.serving import VIEW
 from tb_plugin.views.serving.summary import (
     answer_of,
@@ -44,6 +42,3 @@ class Serving(DeclaredView, entry=VIEW):
         }
         layout = (*payloads, "serving_modes", "serving_steps", "serving_classes")
         return Part(coverage, facts(found), frames, payloads, layout)
-
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)

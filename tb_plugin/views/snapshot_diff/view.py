@@ -8,13 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -39,8 +33,7 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 class SnapshotDiff(DeclaredView, entry=VIEW):
     """Compares two memory snapshots: the first part is the baseline, the second part is the experiment."""
 
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.get("device"),)
+    own = ("device",)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         device = levels_of_device(snapshot, params)
@@ -68,7 +61,6 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
 
 def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
-    """Returns the memory allocated after event ``at`` by text of the stack, because stack ids differ between files."""
     rows = device.allocated(at)
     words = stack_words(device.snapshot)
     stack = device.block("stack")[rows].astype(np.int64)

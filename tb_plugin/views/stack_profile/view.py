@@ -31,10 +31,7 @@ _TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes
 def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     what = _TITLES[kind]
     return {
-        f"stack_{kind}": (
-            f"Total {what}",
-            f"Recorded {what} including nested calls; recursion counts once.",
-        ),
+        f"stack_{kind}": (f"Total {what}", f"Recorded {what} including nested calls; recursion counts once."),
         f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} excluding nested calls."),
     }
 
@@ -101,7 +98,6 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Returns the numbers of the requested profiles (empty = all). Raises BadRequest for an unknown profile."""
     known = {str(number): number for number in range(len(profile.threads))}
     requested = sorted(set(params.values("thread")) - {""})
     for each in requested:

@@ -15,10 +15,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
-"""``heavy`` merges all calls with the same path and sorts them by time, longest first.
-
-``time`` merges only consecutive calls and sorts them by start.
-"""
+"""``heavy`` merges all calls with the same path, longest first; ``time`` only consecutive calls."""
 # ``framework`` merges internal calls of a framework into the call that entered it.
 FOLDS = ("none", "framework")
 ALL_THREADS = "all"
@@ -59,7 +56,6 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """Returns the thread with this key, else the only one with this name or id. Raises BadRequest without one."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]

@@ -9,24 +9,84 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.backward_times import backward_times
+from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes, parent_groups
 from tb_plugin.analysis.forest import Forest
+from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.graphs.scope_calls import Bearers, replayed_calls
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
-from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analysis.stack_frames import FRAMES, REST, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
+from tb_plugin.model.trace.graph_capture import Scopes
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, roots_of
 from tb_plugin.views.stacks.backtraces import backtraces, calls_with_frames
 from tb_plugin.views.stacks.options import ALL_THREADS, Choice, chosen_threads
-from tb_plugin.views.stacks.replayed_frames import IS_REPLAY, REPLAY, replayed_frames
+
+# The frame between a graph launch and the captured frames.
+REPLAY = "(graph replay)"
+# Placeholder label, replaced when all labels are known.
+IS_REPLAY = -2
+
+
+class ReplayedFrames(msgspec.Struct, frozen=True, eq=False):
+    """Frames that follow the frames of a trace. ``parent`` and ``owner`` are indices into both."""
+
+    parent: Int32
+    kind: Int64
+    label: Int64
+    owner: Int32
+    """Innermost frame of each piece of device work; -1 = none."""
+
+
+def replayed_frames(
+    trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
+) -> ReplayedFrames:
+    """Returns the frames of replayed work. ``launcher`` is the frame (in ``row``) around each launch."""
+    origins = origins_of(trace)
+    scopes = origins.scopes
+    if not len(scopes):
+        none = np.empty(0, np.int64)
+        return ReplayedFrames(none.astype(np.int32), none, none, launcher)
+    label = labels_of(trace).of[trace.name[row]].astype(np.int64)
+    bears = of_kind(scopes.kind, *FRAMES[choice.of])
+    if choice.fold == "framework":
+        bears &= ~_folded(trace, scopes, bears)
+    bearers = Bearers(parent, label, launcher)
+    labels = labels_of(trace).of[scopes.name].astype(np.int64)
+    found = replayed_calls(trace, work, origins.at(work), bearers, bears, labels, counted=False)
+    # One replay frame per launching frame, before its captured frames.
+    count = len(parent)
+    above = found.parent
+    roots = above < count
+    borne = np.unique(above[roots])
+
+    def moved(at: Int32) -> Int32:
+        return np.where(at < count, at, at + len(borne)).astype(np.int32)
+
+    hung = np.where(roots, count + np.searchsorted(borne, above), moved(above))
+    return ReplayedFrames(
+        parent=np.concatenate((borne, hung)).astype(np.int32),
+        kind=np.concatenate((np.full(len(borne), EventKind.UNKNOWN), scopes.kind[found.scope])).astype(np.int64),
+        label=np.concatenate((np.full(len(borne), IS_REPLAY, np.int64), labels[found.scope])),
+        owner=np.where(found.owner == MISSING, launcher, moved(found.owner)).astype(np.int32),
+    )
+
+
+def _folded(trace: TraceTable, scopes: Scopes, bears: Bool) -> Bool:
+    framework = trace.strings.where(lambda text: package_of(text)[1])[scopes.name] & (scopes.kind == EventKind.PYTHON)
+    inside = np.append(framework | (scopes.kind == EventKind.MODULE), False)
+    nearest = np.append(
+        inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), scopes.parent), MISSING
+    )
+    found: Bool = framework & inside[nearest[scopes.parent]]
+    return found
 
 
 class _Calls(msgspec.Struct, frozen=True, eq=False):
-    """Frames of the selected threads, sorted by time. Frames that only enclose selected calls have no time."""
-
     row: Int64
     """Row of the frame; -1 for frames that come from a capture."""
     parent: Int32
@@ -36,7 +96,6 @@ class _Calls(msgspec.Struct, frozen=True, eq=False):
     device_ns: Int64
     backward: dict[str, Int64]
     replayed_kind: Int64
-    """Kinds of the frames that come from a capture. These frames are last."""
     replayed_label: Int64
     rest_ns: int
 
@@ -120,7 +179,6 @@ def lay_stacks(trace: TraceTable, selection: Selection, choice: Choice, by_threa
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Sets the same kind for scopes with equal names, which other threads may record as Python calls."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known

@@ -29,9 +29,7 @@ METRICS = SHARED.adding(
     define(
         "",
         "bool",
-        {
-            "thread_idle": ("Idle", "Thread that waits 95 % of its time and has no operators, modules or ranges."),
-        },
+        {"thread_idle": ("Idle", "Thread that waits 95 % of its time and has no operators, modules or ranges.")},
     ),
     define(
         CHOSEN,

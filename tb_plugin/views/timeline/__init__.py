@@ -35,6 +35,6 @@ VIEW = ViewEntry(
             "`timeline` (Timeline: lanes and levels of detail of the whole trace, independent of selected "
             "steps). `tiles` has the events. `out_of_memory` (Series: times and bytes of failed requests; "
             "absent without any)."
-        ),
+        )
     ),
 )

@@ -5,11 +5,9 @@ The page requests events in tiles, at screen resolution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tb_plugin.analysis.base import Params, Part, answer_view
+from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.out_of_memory import failures_of, marks_of
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
@@ -19,7 +17,7 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Payload, Table, Timeline, TimelineLevel, View
+from tb_plugin.payloads import Payload, Timeline, TimelineLevel
 from tb_plugin.views.timeline import VIEW
 
 # Slices of the overview strip; about its width in pixels.
@@ -27,8 +25,7 @@ SLICES = 1200
 
 
 class TimelineAnalysis(DeclaredView, entry=VIEW):
-    def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps,)
+    selects = "steps"
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         head = head_of(pyramid_of(trace))
@@ -37,12 +34,8 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
             payloads["out_of_memory"] = marks_of(trace, failures)
         return Part(select_rows(trace, params.steps).coverage, payloads=payloads, layout=tuple(payloads))
 
-    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        return answer_view(self, parts[0], params)
-
 
 def head_of(pyramid: Pyramid) -> Timeline:
-    """Returns the lanes, the zoom levels and the utilization of the whole trace."""
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
     work = of_kind(trace.kind, *DEVICE_WORK)
