@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import Int32, group, places_of
+from tb_plugin.lib.arrays import Int32
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -20,10 +21,7 @@ _MAX_PATH_CHARS = 1000
 
 
 class ModulePaths(msgspec.Struct, frozen=True, eq=False):
-    """Paths of modules, outermost module first. ``modules`` contains the innermost module of each path.
-
-    ``of`` maps each trace row to a path index (-1 = none). The last entry is for row -1.
-    """
+    """Module paths, their innermost modules, and the path index of each trace row and of -1 (-1 = none)."""
 
     of: Int32
     texts: pa.Array

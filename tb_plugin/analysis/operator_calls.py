@@ -15,7 +15,8 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Bool, Int32, Int64, places_of, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.reported_operators import TIMES, reported_operators
@@ -55,9 +56,7 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on core types that have separate columns in the profiler's operator tables
-    (``KernelFacts.counted``).
-    """
+    """Self time of kernels on core types with separate columns in operator tables (``KernelFacts.counted``)."""
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
@@ -185,10 +184,7 @@ def is_call(trace: TraceTable) -> Bool:
 
 class CallNesting(msgspec.Struct, frozen=True, eq=False):
     call: Int32
-    """For each trace row, the row of the innermost call that encloses it.
-
-    For device work, this is the row of the operator that launched the work.
-    """
+    """Row of the innermost call around each row; for device work, of the operator that launched it."""
     self_ns: Int64
 
 

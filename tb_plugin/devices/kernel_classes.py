@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin import settings
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import KernelClass
 
@@ -28,8 +29,6 @@ _MAX_NAME_CHARS = 8192  # a trace may contain any text
 _MAX_CACHED_NAMES = 2000
 _MAX_CACHED_NAME_CHARS = 500  # results are cached for the next trace: ranks of a job have the same names
 _CLASSES = {each.name.lower(): each for each in KernelClass}
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -64,10 +63,7 @@ def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 @cache
 def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Parses lines of the form ``class = regex``.
-
-    Returns the rules and the problems of invalid lines. Lines that start with ``#`` are ignored.
-    """
+    """Parses lines ``class = regex`` (``#`` comments) to rules and problems of invalid lines."""
     rules: list[Rule] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -132,10 +128,7 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
 
 @lru_cache(maxsize=8)
 def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """Returns the cache of matches for these rules.
-
-    It exists because compiling the regexes can take longer than reading a small trace.
-    """
+    """Returns the cache of matches. Compiling the regexes may take longer than reading a small trace."""
     return {}
 
 

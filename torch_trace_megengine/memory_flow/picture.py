@@ -10,12 +10,11 @@ from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, detail
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.payloads import Line, MemoryFlowMap, Series
 from torch_trace_megengine.memory_flow.metrics import METRICS
 from torch_trace_megengine.memory_flow.model import MemoryFlow, levels_of
 from torch_trace_megengine.memory_flow.tensor_names import origins_of
-
-Int64 = npt.NDArray[np.int64]
 
 # Tensors per answer: about 1 MB of JSON.
 MAX_TENSORS = 10_000
@@ -35,10 +34,7 @@ class Part(msgspec.Struct, frozen=True, dict=True, weakref=True):
 
 
 def part_of(flow: MemoryFlow, params: Params) -> Part:
-    """Returns the requested range of times and addresses, by default the whole flow.
-
-    Raises BadRequest for invalid ranges.
-    """
+    """Returns the requested range of times and addresses, by default the whole flow. Raises BadRequest for invalid ranges."""
     start, end = _within(params, ("start_ns", "end_ns"), flow.first_ns, flow.last_ns)
     low, high = _within(params, ("low", "high"), 0, flow.extent_bytes)
     return Part(start, end, low, high)
@@ -54,11 +50,7 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles of the tensors in ``part``.
-
-    If there are too many tensors, only the largest tensors are rectangles, and a grid shows where other tensors
-    are.
-    """
+    """Returns the rectangles in ``part``: the largest tensors, and a grid that shows where the others are."""
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
@@ -110,10 +102,7 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
 
 
 def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns the grid cells that contain tensors.
-
-    Vertically adjacent cells are merged into one entry: column, first row, and last row plus 1.
-    """
+    """Returns runs of grid cells with tensors: column, first row, last row plus 1."""
     if not len(rows):
         return rows, rows, rows
     offset = flow.offset[rows]

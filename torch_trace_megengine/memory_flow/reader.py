@@ -18,6 +18,7 @@ from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, S
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
@@ -30,7 +31,6 @@ MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
 FLUSH = 20_000  # maximum number of tensors whose attributes are still texts
 
-Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
 _AGAIN = "Record again: Profiler(..., formats=['memory_flow.svg'])."
 
@@ -150,18 +150,13 @@ class _Tensors:
         )
 
 
-Bool = npt.NDArray[np.bool_]
-
 _SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
 _TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
 MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Converts texts to numbers. Also returns a boolean mask of the valid texts.
-
-    Missing and empty texts are valid and give 0.
-    """
+    """Converts texts to numbers, with a mask of valid texts. Missing and empty texts are valid and give 0."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -177,10 +172,7 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Converts hexadecimal texts to numbers. Also returns a boolean mask of the valid texts.
-
-    Numbers of 2**62 and more are invalid.
-    """
+    """Converts hexadecimal texts below 2**62 to numbers, with a mask of valid texts."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
@@ -16,8 +16,6 @@ from tb_plugin.payloads import Sort
 from torch_trace_megengine.memory_flow.metrics import METRICS
 from torch_trace_megengine.memory_flow.model import MemoryFlow
 from torch_trace_megengine.memory_flow.tensor_names import NO_NAME, origins_of
-
-Int64 = npt.NDArray[np.int64]
 
 
 def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame:
@@ -50,16 +48,12 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes in use for each of ``count`` groups of tensors.
-
-    Bytes that several tensors of a group share count once in the group. ``of`` is the group of each row.
-    """
+    """Returns the bytes in use by each of ``count`` groups. Bytes shared within a group count once."""
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
 @cached_by_argument
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
-    """Returns all tensors, regardless of the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 

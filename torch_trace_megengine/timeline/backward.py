@@ -13,12 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 SUFFIX = "Backward"
 _MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared
@@ -34,10 +31,7 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 def forward_pairs(
     passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]
 ) -> list[tuple[int, int]]:
-    """Returns pairs of backward scope and forward operator.
-
-    ``kind`` contains the kind of each slice. ``tensors`` contains the tensors that each slice reads or creates.
-    """
+    """Returns pairs of backward scope and forward operator. ``kind``, ``tensors``: of each slice."""
     found = []
     for one in passes:
         of_kind: dict[int, list[int]] = defaultdict(list)

@@ -7,19 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from torch_trace_megengine.timeline import lanes as of_lanes
 from torch_trace_megengine.timeline.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
 from torch_trace_megengine.timeline.lanes import Lanes, ends_of
 from torch_trace_megengine.timeline.slices import Slices, integer_argument, text_ids
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 # names that end in a tensor number, which is also an argument
 _TENSOR_NAME = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
@@ -41,8 +36,6 @@ BASE_BITS = 40  # bits for operator and launch numbers, which restart in each pr
 
 
 class Kinds(msgspec.Struct, frozen=True, eq=False):
-    """Kind, operator and launch number of each slice."""
-
     kind: UInt8
     operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
     launch: Int64  # launch number shared by device work and its launch; -1 for none
@@ -119,11 +112,7 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Sets the launch numbers of device slices, using arrows of one category.
-
-    Host slices outside an operator, at which such an arrow starts, get the launch number too. Returns a boolean
-    mask of these host slices.
-    """
+    """Sets launch numbers by arrows of one category. Returns a mask of host slices outside operators that start one."""
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
     to, target = ends_of(events, slices, lanes, _is(events, FINISH, category))
@@ -151,8 +140,6 @@ def _link_copies(
 
 
 class Moments(msgspec.Struct, frozen=True, eq=False):
-    """Events without duration: indices in file order, and kinds."""
-
     at: Int64
     kind: UInt8
 

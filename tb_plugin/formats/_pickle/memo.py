@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-
+from tb_plugin.lib.arrays import Int64
 
 MAX_OBJECTS = 1 << 22  # maximum number of objects in memory (about 1 GB); events are removed when the sink takes them
 MAX_TEXT_SIZE = 1 << 28
@@ -79,7 +78,6 @@ class Memo:
         return 2 * len(self._what) + _KEY_NUMBERS
 
     def codes(self, keys: Int64, what: int, codes: npt.NDArray[np.integer[Any]]) -> None:
-        """Replaces many objects at once; see ``replace``."""
         if not len(keys):
             return
         top = int(keys.max()) + 1

@@ -11,7 +11,7 @@ import numpy as np
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 
 _BLANK = b" \t\r\n"
 _MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes
@@ -67,11 +67,7 @@ class Lists:
                 return
 
     def rows(self, width: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yields the inner lists of a list whose opening bracket was consumed, and the index of each.
-
-        An inner list has ``width`` numbers. Invalid entries are logged and skipped, but they count for the index.
-        Stops at text that is not a list.
-        """
+        """Yields inner lists of ``width`` numbers, and their indices. Invalid ones are logged and skipped, but count."""
         place = 0
         while True:
             body, ended = self._next_rows()

@@ -8,28 +8,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import hash_numbers
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.strings import StringTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Numbers in kernel names (tiles, splits) depend on sizes, which change between steps.
 _VARYING = r"\d+"
 
 
 class Launches(msgspec.Struct, frozen=True, eq=False):
-    """Launches of kernels by one thread, sorted by time."""
-
     row: Int64
     start: Int64
     end: Int64
     token: Int64
     """Id of the kernel name without its digits. Launches whose kernel names differ only in digits have the same id."""
     count: Int64
-    """Number of kernels that each launch starts."""
     pause: Int64
     """CPU time between the previous launch and this one; 0 for the first launch."""
     last_end: int
@@ -37,10 +32,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
-    """Returns the kernel launches of a thread; None if the thread launches no kernels.
-
-    If ``track`` is None, the thread that launches most kernels is used.
-    """
+    """Returns the kernel launches of a thread (None = the one with most); None if it launches no kernels."""
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
     if not len(kernels):

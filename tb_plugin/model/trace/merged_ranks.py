@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int32
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.extra_columns import moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
@@ -21,8 +22,6 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kin
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.worker_names import rank_worker
 
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 Columns = TypeVar("Columns", bound=Any)
 
 # Rank numbers, as in process names and in the output of merging tools.
@@ -49,10 +48,7 @@ class RankTrace(msgspec.Struct, frozen=True, eq=False):
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file.
-
-    Returns no ranks if the file has only one rank, or if its ranks cannot be separated.
-    """
+    """Returns the ranks of a merged file; none if there is only one, or if they cannot be separated."""
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []

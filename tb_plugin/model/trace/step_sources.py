@@ -6,9 +6,9 @@ Sources in order of preference: profiler steps, server annotations, repetition, 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.order import far_from
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -25,14 +25,9 @@ from tb_plugin.model.trace.steps.windows import STATED, STEP_NAME, DeviceWork, f
 from tb_plugin.model.trace.table import RawTrace, Steps
 from tb_plugin.model.trace.window import steps_of
 
-Int32 = npt.NDArray[np.int32]
-
 
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
-    """Returns the steps of a trace, sorted by time.
-
-    ``launch`` is the row that launched each device row. ``origin`` is the time in the file that becomes time 0.
-    """
+    """Returns the steps by time. ``launch``: row that launched each device row. ``origin``: file time of time 0."""
     if raw.window is not None:
         return steps_of(raw.window)
     if raw.reported_steps is not None:

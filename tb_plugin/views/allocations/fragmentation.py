@@ -14,13 +14,13 @@ from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at
 from tb_plugin.analysis.snapshot.steps import steps_of
-from tb_plugin.lib.groupby import Int64, group, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 
 # Share of reserved memory. Constant shapes leave less unused: only the remainders of segments.
 UNUSED_SHARE = 0.2

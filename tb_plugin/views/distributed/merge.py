@@ -16,6 +16,7 @@ from msgspec.structs import astuple, replace
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -30,9 +31,6 @@ from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
 from tb_plugin.views.distributed.waiting import waits_and_transfers
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # RANKS: one row per worker in natural order of names, then ignored workers. LABELS: labels of all steps, sorted.
 # COMMON: steps that all profiles have.

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import codes, distinct_rows
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # table of flight recorders: their calls in each group, compared with those in the traces
 DUMPS = "recorders"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import codes, sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -24,10 +25,6 @@ from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, 
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
 from tb_plugin.views.distributed.stragglers.report import straggler_report, straggler_table
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # most important columns first: narrow terminals drop the last ones
 WORKER = {

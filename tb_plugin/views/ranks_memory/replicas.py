@@ -16,7 +16,8 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.payloads import Figure, Notice
 
 Counts = Mapping[tuple[str, int], int]

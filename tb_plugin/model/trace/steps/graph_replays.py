@@ -8,13 +8,10 @@ same launches occur elsewhere in the trace, a step ends at them too, even if the
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.launches import Launches
 from tb_plugin.model.trace.periodicity import STANDS_OUT, Words, standing_out
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # The same launches must occur between at least this many pairs of replays, and between half of all pairs.
 FEWEST = 3
@@ -23,10 +20,7 @@ SHARE = 0.5
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns the start and end of each step on the CPU.
-
-    Returns None if steps cannot be derived from the launches between replays.
-    """
+    """Returns the start and end of each step on the CPU; None if they cannot be derived from the launches."""
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
@@ -47,8 +41,6 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Determines step borders from the launches that occur most often between two replays."""
-
     def __init__(
         self,
         launches: Launches,

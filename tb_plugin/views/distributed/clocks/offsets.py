@@ -11,16 +11,12 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchors import Anchors, connected_sets
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 # OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Heat, Line, Metric, Series
 from tb_plugin.views.distributed.job_data import JobData
@@ -17,10 +17,6 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.topology import worker_groupings
 from tb_plugin.views.distributed.rank.profile import STEP
 from tb_plugin.views.distributed.stragglers.report import straggler_report
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # maximum JSON bytes of the values, so that a response stays below 1 MB
 MOST_VALUE_BYTES = 500_000

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.arrays import Float64
 from tb_plugin.payloads import Column, Line, Series, Sort
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
@@ -21,8 +21,6 @@ MAX_BARS = 32
 # with fewer workers, the bar charts suffice
 MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
-
-Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:

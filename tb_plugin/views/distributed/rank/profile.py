@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
@@ -16,6 +15,7 @@ from tb_plugin.analysis.communication import communication_ranges, computation_r
 from tb_plugin.analysis.parallelism.experts import split_sizes
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -36,7 +36,6 @@ from tb_plugin.views.distributed.rank.reported import (
 from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_calls
 
 Schema = dict[str, pa.DataType]
-Int64 = npt.NDArray[np.int64]
 
 # dictionary-encoded: few distinct texts in many calls
 TEXT = pa.dictionary(pa.int32(), pa.string())

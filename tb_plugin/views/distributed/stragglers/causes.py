@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, median_by, side_by_side, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 COMPUTE, COMMUNICATION = "compute", "communication"
 # activities before a collective, from the columns before_*_ns

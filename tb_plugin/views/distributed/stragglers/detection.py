@@ -19,15 +19,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.outlying_ranks import outlying_ranks
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, codes, group, median_by, occurrence, sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # minimum cost as a share of the step; less does not matter
 WORTH = 0.01

@@ -7,12 +7,12 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -39,10 +39,6 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import (
     Uneven,
     slow_kernels,
 )
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # number of stragglers whose cost is simulated and whose kernels are compared, costliest first
 MAX_EXPLAINED = 10
