@@ -10,7 +10,8 @@ from tests.planted_jobs import SCENARIOS, WEAK, planted_scores
 SEEDS = range(100) if DEEP else range(1)
 SOME = [
     "data, persistent", "tensor, single", "pipeline, persistent", "pipeline, single", "expert, periodic",
-    "sharded, persistent", "queued, periodic", "coalesced, single", "data, work", "data, device", "data, copy",
+    "sharded, persistent", "queued, periodic", "across nodes, persistent", "coalesced, single", "data, work",
+    "data, device", "data, copy",
     "two stragglers", "in turn", "slow tensor group", "slow expert group", "few steps", "two ranks", "no numbers",
     "missing rank", "missing calls", "slow link, nothing else", "pipeline, nothing", "expert, nothing",
     "data, nothing in noise", "data, nothing, few steps", "data, nothing, missing calls",

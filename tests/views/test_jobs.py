@@ -232,9 +232,9 @@ def test_thousands_of_ranks_take_no_time() -> None:
     stages = [tuple(range(first, first + 128)) for first in range(0, count, 128)]
     ranks = every_step(*(1_000_000 + rank % 7 + 900_000 * (rank == 77) for rank in range(count)))
     links = [over(rank, rank + 1, f"kind {rank}", 1000, 10) for rank in range(count)]
-    begin = time.monotonic()
+    begin = time.process_time()
     found = findings(ranks, stages, links)
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
     assert [notice.rule for notice in found] == ["slow_rank", "uneven_stages"]
     assert slow_ranks(ranks, [], "computing_ns")[0].rank == 77
 

@@ -145,7 +145,7 @@ def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int6
     """Returns the gain of each worker at the end of each step, in ns, with shape (lanes, columns)."""
     calls, meetings = arrived.calls, Meetings.of_job(arrived, lanes)
     of, at, top = meetings.of, meetings.at, meetings.top
-    behind, idle = _waits_for_previous(calls, lanes.of)
+    behind, idle, chain = _waits_for_previous(calls, lanes.of)
     # Per last rank: distance to the next slowest rank (without and with its idle time), and what that rank waits for.
     last = np.flatnonzero(arrived.raw_ns > arrived.inherited_ns)
     row, other = arrived.row[arrived.last[last]], arrived.before[last]
@@ -160,6 +160,8 @@ def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int6
     base = sync.copy()
     own_ns, first = _at_messages(calls, meetings, lanes, sync, row, own[row])
     own[first], base[first] = own_ns, sync[row]
+    queued_row, queued_ns = _late_in_queue(arrived, idle)
+    own[queued_row], base[queued_row] = queued_ns, sync[chain[queued_row]]
     # gain of the removed worker at the end of each of its calls; the last entry is for calls without earlier ones
     after = np.zeros(len(of) + 1, np.int64)
     early = np.zeros((lanes.count, columns), np.int64)
@@ -186,6 +188,19 @@ def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int6
         after[done[removed]] = early[over[removed], mine[done[removed]]]
     early[walk.stuck] = 0
     return early
+
+
+def _late_in_queue(arrived: Arrivals, idle: Int64) -> tuple[Int64, Int64]:
+    """Returns the latest call to be ready, and how late it is, for collectives that all wait for a previous call.
+
+    All ranks start such a collective together, but the ranks that are ready earlier are idle for longer before.
+    """
+    order = np.lexsort((idle[arrived.row], arrived.collective))
+    first = np.flatnonzero(np.diff(arrived.collective, prepend=-1))
+    row, following = arrived.row[order[first]], arrived.row[order[np.minimum(first + 1, len(order) - 1)]]
+    late = idle[following] - idle[row]
+    is_late = (idle[row] >= 0) & (late > MAX_LAUNCH_GAP_NS)
+    return row[is_late], late[is_late]
 
 
 def _at_messages(
@@ -215,11 +230,12 @@ def _raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
         np.maximum.at(mine, rows, values[:, column])  # all columns at once would be ten times slower
 
 
-def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
+def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns the index of the previous call on the same stream for calls that start as soon as that call ends,
     else -1.
 
-    The second result is how long the worker was idle before the call, ns (-1 for all other calls).
+    The second result is how long the worker was idle before the call, ns (-1 for all other calls). The third result is
+    the call in which the worker became idle.
     """
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
@@ -236,7 +252,8 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
     since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     # An idle worker is ready for the last call that it waits for, and was ready earlier for those before.
     is_ready = (idle > 0) & ~(np.append(follows[1:], False) & wholly)
-    behind, known = np.full(len(order), -1), np.empty(len(order), np.int64)
+    behind, known, chain = np.full(len(order), -1), np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     behind[order] = np.where(follows & ~is_ready, np.append(-1, order[:-1]), -1)
     known[order] = np.where(follows, total - total[since] + idle[since], -1)
-    return behind, known
+    chain[order] = order[np.maximum(since - 1, 0)]
+    return behind, known, chain
