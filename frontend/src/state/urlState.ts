@@ -106,7 +106,6 @@ export function setRoute(change: Values, push = false): void {
   write({ ...current, ...change }, push)
 }
 
-/** The Back button within the view. */
 export function stepBack(): void {
   if (behind() > 0) host.history.back()
 }

@@ -9,12 +9,10 @@ import basicsCss from './basics.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-/** Options that all charts share. */
 export const CHART = { animation: false, textStyle: { fontFamily: SANS } }
 
 export const axisText = (theme: Theme) => ({ color: theme.mute, fontSize: 11, fontFamily: SANS })
 
-/** Title and lines of an axis. */
 export const axisLook = (theme: Theme, name: string, nameGap: number) => ({
   name,
   nameLocation: 'middle',
@@ -34,7 +32,6 @@ interface ChartLook {
 export const totalsOf = (series: Series): number[] =>
   series.x.map((_, i) => series.lines.reduce((sum, line) => sum + (line.values[i] ?? 0), 0))
 
-/** One unit for the whole chart. */
 export function chartScale(series: Series): Scale {
   const unit = series.lines[0]?.metric.unit ?? 'number'
   const values = series.style === 'stacked_bars' ? totalsOf(series) : series.lines.flatMap((line) => line.values)
@@ -130,7 +127,6 @@ export function tipLook(theme: Theme, key: string, node: (value: number) => HTML
   }
 }
 
-/** The tooltip of a position on the x axis. */
 export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) {
   return { ...tipLook(theme, 'dataIndex', node), axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } } }
 }

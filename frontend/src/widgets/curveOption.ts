@@ -18,7 +18,6 @@ export interface CurveMarks {
   peak: { x: number; y: number; label: string } | null
   /** Requests for memory that failed; the first one has a label. */
   failures?: readonly { x: number; label: string }[]
-  /** A chosen moment. */
   moment: number | null
   /** The x range; default: all points. */
   window?: readonly [number, number]
@@ -48,7 +47,6 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
-/** Ranges without values. */
 export function gapsOf(series: Series): Band[] {
   const isEmpty = series.x.map(
     (_, i) => series.lines.length > 0 && series.lines.every((line) => (line.values[i] ?? null) === null),
@@ -58,7 +56,6 @@ export function gapsOf(series: Series): Band[] {
   )
 }
 
-/** The last point at or before a time. */
 export function indexAt(x: readonly (number | string)[], at: number): number {
   let low = 0
   let high = x.length
@@ -84,7 +81,6 @@ export function cutSeries(series: Series, start: number, end: number): Series {
   return { ...series, x: [...places, end], lines }
 }
 
-/** The unit of the highest point. */
 export function axisScale(series: Series): Scale {
   let most = 0
   if (isStacked(series)) for (const total of totalsOf(series)) most = Math.max(most, total)

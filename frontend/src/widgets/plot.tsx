@@ -47,7 +47,6 @@ export function usePlot(
   return { frame, chart, drawn }
 }
 
-/** The plot's frame, with a text summary. */
 export function PlotFrame(props: {
   frame: RefObject<HTMLDivElement | null>
   drawn: boolean

@@ -20,12 +20,7 @@ export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
   arrow: 'M5 0 9 10 5 7 1 10Z',
 }
 
-export function ScatterPlot(props: {
-  scatter: Scatter
-  height: number | string
-  /** The clicked dot's label. */
-  onDot?: (label: string) => void
-}) {
+export function ScatterPlot(props: { scatter: Scatter; height: number | string; onDot?: (label: string) => void }) {
   const { scatter, height, onDot } = props
   const theme = useTheme()
   const now = useRef({ scatter, onDot })
@@ -125,7 +120,6 @@ export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption
   }
 }
 
-/** Screen reader summary. */
 export function scatterText(scatter: Scatter): string {
   const range = (values: readonly number[], unit: Scatter['x_metric']['unit']) => {
     const [low, high] = [Math.min(...values), Math.max(...values)]

@@ -34,10 +34,8 @@ export function SizePlot({ series, height }: { series: Series; height: number })
   )
 }
 
-/** Lines of the series that are fits, by their metric. */
 const isFit = (line: Line): boolean => line.metric.key === 'fitted_bus_bandwidth'
 
-/** The measured lines, each with its fit. */
 export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] {
   return series.lines.flatMap((measured) =>
     isFit(measured)
@@ -97,7 +95,6 @@ const axisTitle = (series: Series, y: Scale) => {
   return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
 }
 
-/** Screen reader summary. */
 export function sizePlotText(series: Series): string {
   const told = pairsOf(series).map(({ measured, fit }) => {
     const known = measured.values.flatMap((value) => (value === null ? [] : [value]))

@@ -108,7 +108,6 @@ export function spreadOption(
   }
 }
 
-/** Tooltip rows: quantiles and the largest rank. */
 export const spreadRows = (series: Series, worst: readonly string[], index: number, scale: Scale): TipRow[] =>
   series.lines.map((line) => ({
     name: line.metric.title,
@@ -118,7 +117,6 @@ export const spreadRows = (series: Series, worst: readonly string[], index: numb
     strong: line.metric.key === MEDIAN,
   }))
 
-/** Screen reader summary. */
 export function spreadText(series: Series, worst: readonly string[]): string {
   const medians = valuesOf(series, MEDIAN)
   const largest = valuesOf(series, 'rank_max_ns')

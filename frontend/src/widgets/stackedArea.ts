@@ -4,7 +4,6 @@ import { categoryColor } from '../lib/color'
 
 export const isStacked = (series: Series) => series.style === 'stacked_area'
 
-/** Cumulative sums per line. */
 export function edgesOf(series: Series): number[][] {
   const edges: number[][] = []
   for (const line of series.lines) {

@@ -175,7 +175,6 @@ function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme):
   ])
 }
 
-/** The chart in words. */
 export function describeWaterfall(payload: Breakdown): string {
   const scale = waterfallScale(payload)
   const [first, ...rest] = waterfallBars(payload).map((bar) => `${bar.title} ${valueText(bar, scale)} ${scale.symbol}`)

@@ -1,5 +1,6 @@
 // Stacks of a stack file.
-import { Button, NativeSelect } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, Tree, View } from '../../api/payloads'
@@ -11,9 +12,10 @@ import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Placeholder } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
 import { Headline } from '../../widgets/figures'
 import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
@@ -23,7 +25,7 @@ import frameCss from '../../parts/viewFrame.module.css'
 
 export function StackProfile({ base }: PageProps) {
   const { thread = '' } = useRoute()
-  const query = useMemo<Query>(() => ({ ...base, thread: thread ? [thread] : [] }), [base, thread])
+  const query = useQuery(base, { thread: thread ? [thread] : [] })
   const resource = useView('stack_profile', query)
   return (
     <ViewFrame
@@ -92,12 +94,11 @@ function Top({ view }: { view: View }) {
           <Sentence notice={notice} text={notice.text} />
         </HeadlineSentence>
       ))}
-      <Headline figures={summary.figures} alarms={new Map()} />
+      <Headline figures={summary.figures} />
     </HeadlineCard>
   )
 }
 
-/** The profile picker of a file. */
 function Profiles({ table }: { table: Table }) {
   const { thread = '' } = useRoute()
   if (table.total_rows < 2) return null
@@ -107,12 +108,12 @@ function Profiles({ table }: { table: Table }) {
     label: `${row.stack_thread} (${format(row[total.key], total.unit)})`,
   }))
   return (
-    <NativeSelect
+    <Choice
       size="sm"
-      aria-label="Profile of the file"
+      label="Profile of the file"
       value={thread}
-      onChange={(event) => setRoute({ thread: event.currentTarget.value, row: '', zoom: '' }, true)}
-      data={[{ value: '', label: `All ${table.total_rows} profiles` }, ...data]}
+      onChange={(next) => setRoute({ thread: next, row: '', zoom: '' }, true)}
+      options={[{ value: '', label: `All ${table.total_rows} profiles` }, ...data]}
     />
   )
 }

@@ -1,5 +1,5 @@
 // Timeline: every event, at the resolution of the screen.
-import { ActionIcon, Button } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Problem, Profile } from '../../api/payloads'
@@ -18,8 +18,7 @@ import { clearHits, showTable } from '../../state/links'
 import { useRunRead } from '../../state/readRuns'
 import { decodeHit, hitTitle } from '../../state/rowHighlight'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder, useTheme } from '../../widgets/basics'
-import { CloseIcon } from '../../widgets/icons'
+import { CloseButton, Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
 import { DisplayMenu, defaultColors, useColors } from './displayMenu'
@@ -37,7 +36,6 @@ import { firstView, useTimeline } from './useTimeline'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 
-/** Maximum entries of the colour legend. */
 const KEY = 13
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
@@ -111,7 +109,6 @@ function Page(props: {
   failures: readonly Bookmark[]
   problem: Problem | null
   engine: React.RefObject<TimelineEngine | null>
-  /** The full range. */
   all: string
   catalog: Catalog
   menu: Opened
@@ -262,9 +259,7 @@ function HitChip() {
       <span data-testid="chip" className={toolbarCss.chip} title={where.join('\n')}>
         <span className={textCss.mute}>Highlighted:</span>{' '}
         <span className={textCss.mono}>{shortenMiddle(hitTitle(where), 36)}</span>
-        <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
-          <CloseIcon />
-        </ActionIcon>
+        <CloseButton size="xs" label="Clear the highlight" onClick={clearHits} />
       </span>
       {from && (
         <Button size="sm" variant="default" onClick={showTable}>
