@@ -66,3 +66,13 @@ export function PlotFrame(props: {
     />
   )
 }
+
+export function Plot(props: {
+  option: Option
+  height: number | string
+  label: string
+  onReady?: (instance: Instance, node: HTMLDivElement) => void
+}) {
+  const { frame, drawn } = usePlot(props.option, props.onReady)
+  return <PlotFrame frame={frame} drawn={drawn} height={props.height} label={props.label} />
+}

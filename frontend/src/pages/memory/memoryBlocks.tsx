@@ -9,7 +9,7 @@ import type { Row } from '../../lib/tableRows'
 import { RowFigures } from '../../parts/detailBlock'
 import { showInTimeline } from '../../state/links'
 import { joinList, splitList } from '../../state/tensorboardHash'
-import { openView, setRoute, useRoute } from '../../state/urlState'
+import { openView, setRoute, useFilter, useRoute } from '../../state/urlState'
 import { CopyButton, SmallButton } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
 import type { Band } from '../../widgets/curveOption'
@@ -55,16 +55,8 @@ export function BlockFilters({ table, states }: { table: Table | null; states: B
   )
 }
 
-const STATE = 'block_state:'
-
 function StateFilter({ states }: { states: Breakdown }) {
-  const { where } = useRoute()
-  const now = splitList(where)
-  const chosen = now.find((item) => item.startsWith(STATE))?.slice(STATE.length) ?? ''
-  const choose = (state: string) => {
-    const others = now.filter((item) => !item.startsWith(STATE))
-    setRoute({ where: joinList(state ? [...others, STATE + state] : others), row: '' }, true)
-  }
+  const [chosen, choose] = useFilter('block_state')
   return (
     <Choice
       size="sm"

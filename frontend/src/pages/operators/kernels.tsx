@@ -12,8 +12,7 @@ import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { joinList, splitList } from '../../state/tensorboardHash'
-import { setRoute, useRoute } from '../../state/urlState'
+import { setRoute, useFilter, useRoute } from '../../state/urlState'
 import { FigureList } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
@@ -34,44 +33,32 @@ const groupsOf = (view: View | undefined, chosen: string | undefined) =>
   GROUPS.filter((group) => !group.with || group.table === chosen || view?.payloads[group.with])
 
 const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
-const CLASS = 'class:'
 
 function ClassFilter({ names }: { names: readonly string[] }) {
-  const where = splitList(useRoute().where)
-  const chosen = where.find((item) => item.startsWith(CLASS))?.slice(CLASS.length) ?? null
-  const choose = (name: string | null) => {
-    const others = where.filter((item) => !item.startsWith(CLASS))
-    setRoute({ where: joinList(name ? [...others, CLASS + name] : others), row: '' }, true)
-  }
+  const [chosen, choose] = useFilter('class')
   return (
     <Select
       size="sm"
       w={170}
       aria-label="Class of kernels"
       placeholder="All classes"
-      data={chosen === null || names.includes(chosen) ? names : [...names, chosen]}
-      value={chosen}
-      onChange={choose}
+      data={chosen === '' || names.includes(chosen) ? names : [...names, chosen]}
+      value={chosen || null}
+      onChange={(name) => choose(name ?? '')}
       clearable
     />
   )
 }
 
-const STEP = 'step:'
 const DEBOUNCE_MS = 300
 
 /** Kernels of one step, of profiles that number it. */
 function StepFilter() {
-  const where = splitList(useRoute().where)
-  const chosen = where.find((item) => item.startsWith(STEP))?.slice(STEP.length) ?? ''
+  const [chosen, choose] = useFilter('step')
   const [text, setText] = useState(chosen)
   const timer = useRef(0)
   useEffect(() => setText(chosen), [chosen])
   useEffect(() => () => window.clearTimeout(timer.current), [])
-  const choose = (step: string) => {
-    const others = where.filter((item) => !item.startsWith(STEP))
-    setRoute({ where: joinList(step ? [...others, STEP + step] : others), row: '' })
-  }
   return (
     <TextInput
       size="sm"
@@ -83,7 +70,7 @@ function StepFilter() {
         const step = event.currentTarget.value.trim()
         setText(step)
         window.clearTimeout(timer.current)
-        timer.current = window.setTimeout(() => choose(step), DEBOUNCE_MS)
+        timer.current = window.setTimeout(() => choose(step, false), DEBOUNCE_MS)
       }}
     />
   )

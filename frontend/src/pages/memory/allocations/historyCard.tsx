@@ -1,6 +1,6 @@
 // Memory history: curves, blocks and the selected block.
 
-import { ActionIcon, Tooltip } from '@mantine/core'
+import { Tooltip } from '@mantine/core'
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Figures, View } from '../../../api/payloads'
@@ -12,7 +12,7 @@ import { figureValue, payloadByName } from '../../../parts/payloadByName'
 import { EditorSetting, StackFrames } from '../../../parts/stack'
 import { useQuery, useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Card, CloseButton, Placeholder, SmallButton } from '../../../widgets/basics'
+import { Card, CloseButton, Placeholder, SignButtons, SmallButton } from '../../../widgets/basics'
 import { BlocksCanvas } from '../../../widgets/blocksCanvas'
 import { Choice, Switch } from '../../../widgets/choice'
 import { FigureList } from '../../../widgets/figures'
@@ -62,14 +62,16 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
-export function HistoryCard(props: {
+interface CardProps {
   view: View
   base: Query
   onBlocks: (where: string) => void
   blockNote: (block: Figures) => ReactNode
-}) {
-  const { view, base, onBlocks, blockNote } = props
+}
+
+/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
+export function HistoryCard(props: CardProps) {
+  const { base } = props
   const route = useRoute()
   const axis: HistoryAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
@@ -81,30 +83,19 @@ export function HistoryCard(props: {
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
-      <Drawn
-        view={view}
-        base={base}
-        axis={axis}
-        model={model}
-        busy={busy}
-        engine={engine}
-        onBlocks={onBlocks}
-        blockNote={blockNote}
-      />
+      <Drawn {...props} axis={axis} model={model} busy={busy} engine={engine} />
     </>
   )
 }
 
-function Drawn(props: {
-  view: View
-  base: Query
-  axis: HistoryAxis
-  model: BlocksModel
-  busy: boolean
-  engine: React.RefObject<BlocksEngine | null>
-  onBlocks: (where: string) => void
-  blockNote: (block: Figures) => ReactNode
-}) {
+function Drawn(
+  props: CardProps & {
+    axis: HistoryAxis
+    model: BlocksModel
+    busy: boolean
+    engine: React.RefObject<BlocksEngine | null>
+  },
+) {
   const { view, base, axis, model, busy, engine, onBlocks, blockNote } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
@@ -245,13 +236,7 @@ function Moves(props: {
   ]
   return (
     <span className={textCss.row}>
-      {buttons.map(([title, sign, action, enabled]) => (
-        <Tooltip key={title} label={title}>
-          <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
-            {sign}
-          </ActionIcon>
-        </Tooltip>
-      ))}
+      <SignButtons buttons={buttons} />
       <Tooltip label="Show memory at the middle of the chart (Shift-click or M on the chart)">
         <SmallButton
           className={css.wide}
