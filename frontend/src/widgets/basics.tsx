@@ -116,8 +116,9 @@ export const LinkOrText = ({ go, children }: { go?: (() => void) | null; childre
   go ? <LinkButton onClick={go}>{children}</LinkButton> : children
 
 /** A button that looks like a link. */
-export const LinkButton = (props: ComponentPropsWithoutRef<'button'>) => (
-  <button type="button" className={textCss.link} {...props} />
+export const LinkButton = (props: Omit<ComponentPropsWithoutRef<'button'>, 'className'>) => (
+  // Last, because a tooltip around it sets an empty class.
+  <button type="button" {...props} className={textCss.link} />
 )
 
 export const CloseButton = ({
