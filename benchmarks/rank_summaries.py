@@ -6,7 +6,7 @@ usage: python -m benchmarks.rank_summaries [--steps 4 40 400]
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
 import sys
 import tempfile
 import time
@@ -21,7 +21,7 @@ from tb_plugin.service.summaries.compute import job_of, summarize_rank
 from tb_plugin.service.summaries.format import Wanted, part_of, read_header
 from tb_plugin.storage.files import Folder
 
-GENERATOR = Path(__file__).parent.parent / "samples" / "synthetic_job.py"
+GENERATOR = Path(__file__).parent.parent / "samples"
 
 
 def main() -> None:
@@ -54,12 +54,8 @@ def main() -> None:
 
 def _generator() -> Any:
     """The generator of samples/, which is data and no package."""
-    spec = importlib.util.spec_from_file_location("synthetic_job", GENERATOR)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up by name
-    spec.loader.exec_module(module)
-    return module
+    sys.path.append(str(GENERATOR))
+    return importlib.import_module("jobs")
 
 
 if __name__ == "__main__":

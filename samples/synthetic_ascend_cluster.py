@@ -4,12 +4,9 @@ Twelve ranks that never ran anywhere: two stages of a pipeline, each three times
 ranks (tensor parallelism). What they do is kept in integer nanoseconds and bytes; writers turn it into the files that
 `msprof-analyze cluster` leaves in a folder `cluster_analysis_output`: `text` (of today), `text_2023` and `db`. Nothing
 here was recorded, and no number says anything about real hardware. Layouts follow outputs of that tool for other jobs.
-It is one file on purpose: people copy it to a machine that has nothing but Python.
 
 Planted: rank 4 computes 30 % longer than the others of its stage, and the others wait for it; the link from rank 3 to rank 5
 has a third of the bandwidth of those like it.
-
-In one file: the plan and all that is written of it are read together.
 
 usage: python samples/synthetic_ascend_cluster.py OUT_DIR [--seed 0] [--export text] [--truth FILE]
 """
@@ -21,10 +18,11 @@ import csv
 import io
 import json
 import random
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from events import sqlite_file
 
 TENSOR, DATA, PIPELINE = 2, 3, 2
 RANKS = TENSOR * DATA * PIPELINE
@@ -344,11 +342,11 @@ def _groups(job: Job, is_old: bool) -> dict[str, Any]:
 
 def db(job: Job) -> dict[str, bytes]:
     """The database that the tool writes where profiles are databases. It lists no stages."""
-    connection = sqlite3.connect(":memory:")
+    tables: dict[str, str] = {}
+    rows: dict[str, list[tuple[Any, ...]]] = {}
 
-    def table(name: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
-        connection.execute(f"CREATE TABLE {name} ({columns})")
-        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in columns.split(','))})", rows)
+    def table(name: str, columns: str, listed: list[tuple[Any, ...]]) -> None:
+        tables[name], rows[name] = columns, listed
 
     table(
         "ClusterStepTraceTime",
@@ -408,10 +406,7 @@ def db(job: Job) -> dict[str, bytes]:
     arguments = {f"{key}_model_parallel_size": size for key, size in sizes.items()}
     about = json.dumps({**arguments, "data_parallel_size": DATA, "world_size": RANKS})
     table("ClusterBaseInfo", "key TEXT, value TEXT", [("distributed_args", about)])
-    connection.commit()
-    content = connection.serialize()
-    connection.close()
-    return {"cluster_analysis.db": content}
+    return {"cluster_analysis.db": sqlite_file(tables, rows)}
 
 
 WRITERS = {"text": text, "text_2023": text_2023, "db": db}

@@ -5,13 +5,10 @@ bring no work then), and is replayed. A kernel takes as long in a replay as in t
 operators and modules come to in N replays is N times what they come to in that step, to the nanosecond. Who reads
 such a trace has to find that out from what it holds: annotations beside the kernels, the capture, a trace of the
 capture beside it, the step that ran as usual, or nothing. The clocks, threads, streams and the form of the file are
-those of `synthetic.py`.
+those of `gpu_training`.
 
-Nothing here was recorded. Numbers of calls (`cbid`, `cid`) that no file at hand shows are invented as well; so are
-the names `capture_traces/bs_<batch>.pt.trace.json.gz`. It is one file, longer than most, as its program, recorder
-and truth need each other.
-
-In one file: the plan and all that is written of it are read together.
+Nothing here was recorded. Numbers of calls (`cbid`, `cid`) that no recording shows are invented as well; so are
+the names `capture_traces/bs_<batch>.pt.trace.json.gz`.
 
 usage: python samples/synthetic_graphs.py OUT_DIR [--batch 8 ...] [--layers 2] [--replays 3] [--no-warm-up]
        [--capture same|beside|sibling|eager|none] [--wrong kernel|layers] [--annotations] [--no-ids] [--py-stacks]
@@ -23,17 +20,19 @@ usage: python samples/synthetic_graphs.py OUT_DIR [--batch 8 ...] [--layers 2] [
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 
-from synthetic import BASE_NS, CELL_NS, PACE, Activity, Config, HostThread, Json, Recorder, _trace_text, us
+from events import Json, write_pieces, write_truth
+from gpu_training.config import BASE_NS, CELL_NS, PACE, Config, us
+from gpu_training.kineto import trace_text
+from gpu_training.recorder import Activity, HostThread, Recorder
 
 WIDTH, VOCABULARY, CONTEXT = 2048, 16_000, 1024
 CAPTURES = ("same", "beside", "sibling", "eager", "none")
@@ -414,7 +413,7 @@ class File:
     def text(self) -> str:
         if self.recorder is None:
             return json.dumps(self.stacks)
-        return "".join(_trace_text(self.recorder, Path(self.path).name))
+        return "".join(trace_text(self.recorder, Path(self.path).name))
 
 
 def _program(recorder: GraphRecorder) -> ExitStack:
@@ -498,30 +497,32 @@ def truth_document(plan: Plan, recorder: GraphRecorder, graphs: list[Graph], ref
 
 
 def write(files: list[File], out_dir: Path, compressed: bool = True) -> list[Path]:
-    """Write all files; gzip without a time stamp, so that equal plans give equal files."""
-    paths = []
-    for file in files:
-        path = out_dir / (file.path + (".gz" if compressed or file.stacks is not None else ""))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = file.text().encode()
-        path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
-        paths.append(path)
-    return paths
+    """Writes all files."""
+    return [
+        write_pieces(out_dir / (file.path + (".gz" if compressed or file.stacks is not None else "")), [file.text()])
+        for file in files
+    ]
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("out_dir", type=Path, help="folder of the run; created")
-    parser.add_argument("--batch", type=int, action="append", default=[], help="requests in a batch: a graph for each")
+    parser.add_argument(
+        "--batch", dest="batches", type=int, action="append", help="requests in a batch: a graph for each"
+    )
     parser.add_argument("--layers", type=int, default=2, help="blocks of the model")
     parser.add_argument("--replays", type=int, default=3, help="of each graph")
     parser.add_argument("--capture", choices=CAPTURES, default="same", help="what the files hold besides replays")
-    parser.add_argument("--no-warm-up", action="store_true", help="no step as usual beside the capture")
+    parser.add_argument(
+        "--no-warm-up", dest="warm_up", action="store_false", help="no step as usual beside the capture"
+    )
     parser.add_argument("--wrong", choices=WRONG, default="", help="the capture beside is of another model")
     parser.add_argument(
         "--annotations", action="store_true", help="regions beside the kernels, as PyTorch 2.15 has them"
     )
-    parser.add_argument("--no-ids", action="store_true", help="no ids of graphs and nodes, as before CUDA 12")
+    parser.add_argument(
+        "--no-ids", dest="ids", action="store_false", help="no ids of graphs and nodes, as before CUDA 12"
+    )
     parser.add_argument("--py-stacks", action="store_true", help="also write what dump_kernel_py_stacks would")
     parser.add_argument("--steps", choices=STEPS, default="serving", help="names of steps")
     parser.add_argument("--streams", type=int, choices=(1, 2), default=1)
@@ -530,17 +531,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plain", action="store_true", help="write .json, not .json.gz")
     parser.add_argument("--truth", type=Path, default=None, help="write the truth to this JSON file")
     chosen = parser.parse_args(arguments)
-    plan = Plan(
-        tuple(chosen.batch) or (8,), chosen.layers, chosen.replays, chosen.capture, not chosen.no_warm_up, chosen.wrong,
-        chosen.annotations, not chosen.no_ids, chosen.py_stacks, chosen.steps, chosen.streams, chosen.arch, chosen.seed,
-    )  # fmt: skip
+    chosen.batches = chosen.batches or (8,)
+    plan = Plan(**{each.name: getattr(chosen, each.name) for each in fields(Plan)})
     files, truth = generate(plan)
     for path in write(files, chosen.out_dir, not chosen.plain):
         print(f"{path}  {path.stat().st_size:,} bytes")
-    if chosen.truth is not None:
-        chosen.truth.parent.mkdir(parents=True, exist_ok=True)
-        chosen.truth.write_text(json.dumps(truth, indent=1) + "\n")
-        print(chosen.truth)
+    write_truth(chosen.truth, truth, indent=1)
 
 
 if __name__ == "__main__":

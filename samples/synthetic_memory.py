@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-MIB = 1 << 20
+from events import MIB, Json
+
 START_US = 1_795_400_000_000_000
 BASE = 0x7F2000000000
 HOME = "/home/user/train"
-Json = dict[str, Any]
 
 
 class OutOfMemory(Exception):
@@ -322,34 +322,18 @@ def out_of_memory_run(seed: int, steps: int) -> Allocator:
     return allocator
 
 
-def fragmented(seed: int, steps: int) -> Json:
-    """Returns what PyTorch would pickle of ``fragmented_run``."""
-    return fragmented_run(seed, steps).snapshot()
-
-
-def leaking(seed: int, steps: int) -> Json:
-    """Returns what PyTorch would pickle of ``leaking_run``."""
-    return leaking_run(seed, steps).snapshot()
-
-
-def out_of_memory(seed: int, steps: int) -> Json:
-    """Returns what PyTorch would pickle of ``out_of_memory_run``."""
-    return out_of_memory_run(seed, steps).snapshot()
-
-
 RUNS = {"fragmented": fragmented_run, "leaking": leaking_run, "out_of_memory": out_of_memory_run}
-SCENES = {"fragmented": fragmented, "leaking": leaking, "out_of_memory": out_of_memory}
 
 
 def main() -> None:
     """Writes one snapshot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scene", choices=SCENES)
+    parser.add_argument("scene", choices=RUNS)
     parser.add_argument("path", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=12)
     asked = parser.parse_args()
-    made = pickle.dumps(SCENES[asked.scene](asked.seed, asked.steps), protocol=4)
+    made = pickle.dumps(RUNS[asked.scene](asked.seed, asked.steps).snapshot(), protocol=4)
     if asked.path.suffix == ".gz":
         packed = io.BytesIO()
         with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:

@@ -14,15 +14,15 @@ usage: python samples/synthetic_serving.py OUT.pt.trace.json.gz [--dialect sglan
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Json = dict[str, Any]
+from events import H100, Json, Timeline, write_pieces, write_truth
+
 BASE_US = 4_909_914_216_000
 """Where times of the file begin, microseconds."""
 LAYER = (
@@ -179,29 +179,18 @@ def graph_of(plan: Plan) -> int:
     return 3 + 2 * (plan.decode_tokens - 1).bit_length()
 
 
-@dataclass
-class _Writer:
+class _Writer(Timeline):
     """Events in order, and the times of host and device."""
 
-    events: list[Json] = field(default_factory=list)
-    host: int = 10_000
-    device: int = 0
-    correlation: int = 100
-    external: int = 1
+    def __init__(self) -> None:
+        super().__init__()
+        self.host = 10_000
+        self.device = 0
+        self.correlation = 100
+        self.external = 1
 
     def _event(self, name: str, category: str, start: int, end: int, pid: int, tid: int, args: Json) -> None:
-        self.events.append(
-            {
-                "ph": "X",
-                "cat": category,
-                "name": name,
-                "pid": pid,
-                "tid": tid,
-                "ts": _us(start),
-                "dur": _us(end - start, 0),
-                "args": args,
-            }
-        )
+        self.span(category, name, _us(start), _us(end - start, 0), pid, tid, args)
 
     def on_host(self, name: str, category: str, start: int, end: int, **args: Any) -> None:
         """Adds what the host did."""
@@ -323,30 +312,22 @@ def generate(config: Config) -> tuple[Json, Json]:
     for step in truth:
         step["start_ns"] = max(before, step["host_start_ns"])
         before = step["end_ns"] = max(step["host_end_ns"], step["last_work_ns"], step["start_ns"])
+    names = Timeline().metadata("process_name", 700, 0, BASE_US, {"name": "python"})
+    names.metadata("thread_name", 700, 700, BASE_US, {"name": "scheduler"})
     document = {
         "schemaVersion": 1,
-        "deviceProperties": [{"id": 0, "name": "Synthetic H100 (not a recording)", "numSms": 132}],
-        "traceEvents": [*_names(), *out.events],
+        "deviceProperties": [{"id": 0, "name": H100["name"], "numSms": 132}],
+        "traceEvents": [*names.events, *out.events],
     }
     origin = min(round((event["ts"] - BASE_US) * 1000) for event in out.events)
     return document, {"origin_ns": origin, "steps": truth, "graph_launches_ns": graphs}
 
 
-def _names() -> list[Json]:
-    """Names of the process and the thread."""
-    return [
-        {"ph": "M", "name": "process_name", "pid": 700, "tid": 0, "ts": BASE_US, "args": {"name": "python"}},
-        {"ph": "M", "name": "thread_name", "pid": 700, "tid": 700, "ts": BASE_US, "args": {"name": "scheduler"}},
-    ]
-
-
 def write(config: Config, path: Path, truth: Path | None = None) -> None:
     """Writes a trace (compressed where its name says so) and its truth."""
     document, known = generate(config)
-    text = json.dumps(document, separators=(",", ":")).encode()
-    path.write_bytes(gzip.compress(text, 9, mtime=0) if path.suffix == ".gz" else text)
-    if truth is not None:
-        truth.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    write_pieces(path, [json.dumps(document, separators=(",", ":"))])
+    write_truth(truth, known, indent=1)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -25,7 +25,9 @@ from tb_plugin.formats.base import Reader, ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tests.synthetic import loaded
 
+Timeline: Any = loaded("events").Timeline
 HOST = 1
 Time = int | float
 Json = dict[str, Any]
@@ -102,6 +104,19 @@ def row(table: TraceTable, view: str, frame: str | None = None, steps: Any = Non
     return found[0]
 
 
+def figures(shown: Any) -> Json:
+    """Key -> value of the figures of a notice or payload."""
+    return {figure.metric.key: figure.value for figure in shown.figures}
+
+
+def paths(nodes: Iterable[Mapping[str, Any]], parents: Iterable[int], name: str) -> list[tuple[str, ...]]:
+    """The path of each node of a tree, by the names of a column; a parent stands before its children."""
+    found: list[tuple[str, ...]] = []
+    for node, above in zip(nodes, parents, strict=True):
+        found.append((*(found[above] if above >= 0 else ()), str(node[name])))
+    return found
+
+
 def facts(table: TraceTable, steps: tuple[str, ...] | None = None) -> Mapping[str, Any]:
     return part(table, "overview", steps).facts
 
@@ -155,11 +170,11 @@ def _device_args(args: Json) -> Json:
     return {_LONG.get(key, key): value for key, value in args.items()}
 
 
-class TraceBuilder:
+class TraceBuilder(Timeline):
     """Collects events; every method returns the builder."""
 
     def __init__(self) -> None:
-        self.events: list[Json] = []
+        super().__init__()
         self.root: Json = {}
         self._correlation = 1_000_000
         self._flow = 0
@@ -170,14 +185,8 @@ class TraceBuilder:
         self, category: str | None, name: str, at: Time, dur: Time | None, pid: Any, tid: Any, **args: Any
     ) -> Self:
         """Any duration event. Arguments that are None are left out."""
-        event: Json = {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": at, "dur": dur}
-        event = {key: value for key, value in event.items() if value is not None}
-        self.events.append({**event, "args": {key: value for key, value in args.items() if value is not None}})
-        return self
-
-    def raw(self, **event: Any) -> Self:
-        self.events.append(event)
-        return self
+        stated = {key: value for key, value in args.items() if value is not None}
+        return self.span(category, name, at, dur, pid, tid, stated)
 
     def op(
         self,
@@ -272,21 +281,20 @@ class TraceBuilder:
 
     def memory(self, at: Time, size: int, device_type: int = 0, device_id: int = -1, tid: Any = 1, **args: Any) -> Self:
         args = {"Bytes": size, "Device Type": device_type, "Device Id": device_id, "Addr": 1, **args}
-        return self.raw(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=HOST, tid=tid, ts=at, args=args)
+        return self.memory_event(at, HOST, tid, args)
 
     def counter(self, at: Time, name: str = "c", pid: Any = HOST, tid: Any = 0, **values: Any) -> Self:
         """A counter event with a value for each of its series."""
-        return self.raw(ph="C", name=name, pid=pid, tid=tid, ts=at, args=values)
+        return self.counter_event(name, at, pid, tid, values)
 
     def arrow(self, forward: Time, backward: Time, forward_tid: Any = 1, backward_tid: Any = 2) -> Self:
         """A forward-backward link between the operators that start then."""
         self._flow += 1
-        plain = {"cat": "fwdbwd", "name": "fwdbwd", "id": self._flow, "pid": HOST}
-        self.raw(ph="s", tid=forward_tid, ts=forward, **plain)
-        return self.raw(ph="f", tid=backward_tid, ts=backward, bp="e", **plain)
+        self.flow("s", "fwdbwd", self._flow, forward, HOST, forward_tid)
+        return self.flow("f", "fwdbwd", self._flow, backward, HOST, backward_tid)
 
     def thread_name(self, tid: Any, name: str, pid: Any = HOST) -> Self:
-        return self.raw(ph="M", name="thread_name", pid=pid, tid=tid, ts=0, args={"name": name})
+        return self.metadata("thread_name", pid, tid, 0, {"name": name})
 
     def meta(self, **root: Any) -> Self:
         self.root |= root

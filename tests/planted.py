@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import random
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import Snapshot
 from tests.snapshots import read
+from tests.synthetic_memory import generator as synthetic
 
 MIB = 1 << 20
 
 
-def _load() -> ModuleType:
-    """The script that made the samples; it is no part of a package."""
-    path = Path(__file__).resolve().parent.parent / "samples" / "synthetic_memory.py"
-    spec = importlib.util.spec_from_file_location("synthetic_memory", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["synthetic_memory"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-synthetic = _load()
 Frames = list[dict[str, Any]]
 
 

@@ -33,10 +33,11 @@ from tb_plugin.views.distributed.rank.time_before_calls import PARTS
 from tb_plugin.views.distributed.stragglers.table import straggler_table
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import model, trace
+from tests.synthetic import loaded
 from tests.synthetic_job import Job, Straggler, calls, plan, truth, write
 
-playing: Any = sys.modules["samples_jobs.playing"]
-program: Any = sys.modules["samples_jobs.program"]
+playing: Any = loaded("jobs.playing")
+program: Any = loaded("jobs.program")
 Int64 = np.typing.NDArray[np.int64]
 MAX_COST_ERROR = 0.05
 # a straggler that costs a smaller share of the step, for example in the bubble of a pipeline, need not be named

@@ -1,24 +1,19 @@
-"""The trace generator of samples/, importable by tests: samples/ is data and no package, so it is loaded by path."""
+"""The generators of samples/, importable by tests: samples/ is data and no package, so it is put on the path."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "samples"))
 
 
-def loaded(name: str) -> ModuleType:
-    """One generator of samples/."""
-    path = Path(__file__).resolve().parent.parent / "samples" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"samples_{name}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no generator at {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up by name
-    spec.loader.exec_module(module)
-    return module
+def loaded(name: str) -> Any:
+    """One generator, a module or package in samples/."""
+    return importlib.import_module(name)
 
 
-_generator = loaded("synthetic")
+_generator = loaded("gpu_training")
 
 CELL_NS: int = _generator.CELL_NS
 CLASSES: tuple[str, ...] = _generator.CLASSES

@@ -2,4 +2,4 @@
 
 from tests.synthetic import loaded
 
-generator = loaded("synthetic_ascend")
+generator = loaded("npu_training")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.faults import package
+from tests.synthetic import loaded
 
-_generator: Any = package("jobs")
+_generator: Any = loaded("jobs")
 
 Job: Any = _generator.Job
 Straggler: Any = _generator.Straggler

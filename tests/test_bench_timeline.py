@@ -45,15 +45,6 @@ def test_a_bound_is_within_its_limit(value: float, word: str) -> None:
     assert Bound("x", value, 18, "ms").row.endswith(f"| {word} |")
 
 
-def test_the_section_says_it_all() -> None:
-    text = section(HEADING, measured(peers={"Perfetto UI": "no package"}))
-    assert text.startswith("## The timeline, 1,000,000 events of v100\n")
-    assert "| zoom in | 100 | 16.7 | 16.7 | 20.0 | 20.0 | 4 | 0 |" in text
-    assert "| after zoom in | 2 | 16.7 | 50.0 | 50.0 | 50.0 | 1 | 0 |" in text
-    assert "| measured | 40 | 20.0 | 38.0 | 40.0 | 20.0 | 38.0 | 40.0 |" in text
-    assert "- Perfetto UI: no package" in text
-
-
 def test_the_section_stays_at_the_end_of_the_document() -> None:
     document = "# Benchmarks\n\n## one\n\n1\n\n## two\n\n2\n"
     once = report.pinned(document, section(HEADING, measured()))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpus, latency, report
-from benchmarks.measure import Cost, Failed, measure
+from benchmarks.measure import Failed, measure
 from benchmarks.repeat import repeat
 from benchmarks.tools import CACHED, OURS, TOOLS
 from tb_plugin.analysis.base import Params
@@ -100,40 +100,6 @@ def test_quantiles_are_values_that_were_measured() -> None:
     assert report.quantile(times, 0.95) == 95.0
     assert report.quantile([3.0], 0.95) == 3.0
     assert report.quantile([1.0, 2.0, 9.0], 0.95) == 9.0
-
-
-def cost(cpu_s: float, megabytes: float = 100.0) -> Cost:
-    return Cost(cpu_s, cpu_s, int(1e6 * megabytes), int(2e6 * megabytes), "")
-
-
-def results() -> list[report.Result]:
-    start = report.Result(corpus.START, 4, 300, 900, {OURS: [cost(1.0)], "hta": [cost(2.0)]})
-    asked = [
-        ["kernels", "table", f"table/kernels/kernels?run=r&worker=w&span=1&offset={i}", float(i)] for i in range(100)
-    ]
-    million = report.Result(
-        "v100",
-        1_000_000,
-        costs={OURS: [cost(5.0), cost(7.0), cost(6.0)], CACHED: [cost(0.5)], "hta": [cost(52.0, 500)]},
-        failed={"torch_tb_profiler": "ValueError: a | b"},
-        requests={"overview_ms": {"cold": 700.0, "warm": 40.0}, "asked": asked},
-    )
-    return [start, million, report.Result("v100", 5_000_000, costs={OURS: [cost(26.0, 300)]})]
-
-
-def test_the_section_says_it_all() -> None:
-    text = report.section("1 May 2027, 12:00 UTC", results())
-    assert (
-        "| Torch Trace, cold: all default payloads | 3 | 6.00 (5.00 to 7.00) | 6.00 | 100 | 200 | 1.00 | 1.00 | 1.00 |"
-        in text
-    )
-    assert "| HTA: load only | 1 | 52.00 (52.00 to 52.00) | 52.00 | 500 | 1,000 | 8.67 | 10.00 | 5.00 |" in text
-    assert "| torch-tb-profiler: all default payloads but Trace | fails | ValueError: a b |" in text
-    assert "| Torch Trace, cold: all default payloads | 1, 5 | 1.00 | 5.00 | 0.87 | 50 | 50 |" in text
-    assert "TraceLens" in text and "torch-tb-profiler==0.4.3" in text
-    assert "| v100, 1.0M | 700 | 40 | 100 | 49.5 | 94.0 | 49 |" in text
-    assert "| kernels | table | 94.0 (99.0) |" in text
-    assert "- v100, 1.0M: 99 ms `table/kernels/kernels?offset=99`" in text
 
 
 def test_the_newest_section_stands_first_and_old_ones_go() -> None:

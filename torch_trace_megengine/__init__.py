@@ -1,7 +1,4 @@
-"""MegEngine: timelines, memory flows and advice, as an extension of Torch Trace.
-
-``tb_plugin/extensions.py`` loads this package in the same way as packages of TORCH_TRACE_EXTENSIONS.
-"""
+"""MegEngine: timelines, memory flows and advice, as an extension of Torch Trace."""
 
 from torch_trace_megengine import memory_flow, timeline
 

@@ -14,8 +14,7 @@ from tb_plugin.model.trace.recorder import NO_ADVICE, Recorder
 from tb_plugin.profilers import profilers
 from tb_plugin.profilers.torch_npu import RENAMED
 from tb_plugin.rules import all_rules
-from tb_plugin.rules._base import Rule
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, Rule
 from tb_plugin.views import allocations, memory
 
 HEAD = """

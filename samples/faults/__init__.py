@@ -6,10 +6,11 @@ Nothing here was recorded, and no number says anything about real hardware. Stan
 from __future__ import annotations
 
 import argparse
-import gzip
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+
+from events import write_pieces
 
 from . import communicating, computing, repeating, scaling, stepping, waiting
 from .faulty import PROGRAMS, Faulty, Pace
@@ -155,12 +156,8 @@ def _measured(seed: int, shape: Shape, ddp: bool, slowness: float) -> tuple[int,
 
 
 def write(training: Training, folder: Path, compressed: bool = True) -> Path:
-    """Writes the trace; gzip without a time stamp, so that equal programs give equal files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = training.text().encode()
-    path = folder / (training.file_name + (".gz" if compressed else ""))
-    path.write_bytes(gzip.compress(content, mtime=0) if compressed else content)
-    return path
+    """Writes the trace."""
+    return write_pieces(folder / (training.file_name + (".gz" if compressed else "")), [training.text()])
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any
 from zlib import crc32
 
-Json = dict[str, Any]
+from events import Json, strides
+
 Dims = tuple[int, ...]
 
 US, MS = 1_000, 1_000_000
@@ -120,13 +120,7 @@ def grid_of(kernel: Kernel) -> Json:
 @lru_cache(maxsize=4_096)
 def inputs_of(dims: tuple[Dims, ...], dtype: str) -> Json:
     """Returns what the profiler says of the inputs of an operator."""
-    strides = []
-    for shape in dims:
-        stride = [1]
-        for size in reversed(shape[1:]):
-            stride.insert(0, stride[0] * size)
-        strides.append(stride if shape else [])
     return {
         "Concrete Inputs": [""] * len(dims), "Input type": [dtype if shape else "Scalar" for shape in dims],
-        "Input Strides": strides, "Input Dims": [list(shape) for shape in dims],
+        "Input Strides": [strides(shape) for shape in dims], "Input Dims": [list(shape) for shape in dims],
     }  # fmt: skip

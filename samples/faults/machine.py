@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from events import Json
+
 from .hardware import (
     BF16,
     CALLS,
@@ -32,7 +34,6 @@ from .hardware import (
     SIDE,
     US,
     Dims,
-    Json,
     Kernel,
     Row,
     Thread,

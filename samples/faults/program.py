@@ -7,7 +7,9 @@ What the faults change are methods of their own here and in `model.py`; `faulty.
 
 from __future__ import annotations
 
-from .hardware import BF16, COMM, COMPUTE, COPY, DEVICE_BYTES, LONG, MIB, US, Dims, Json, Kernel
+from events import Json
+
+from .hardware import BF16, COMM, COMPUTE, COPY, DEVICE_BYTES, LONG, MIB, US, Dims, Kernel
 from .kernels import ADAMW, ALL_REDUCE, SEQUENCE, WORLD, bandwidth_kernel
 from .model import Model
 

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from events import Json
+
 from .faulty import Faulty, fault
-from .hardware import COMM, COMPUTE, US, Json, Kernel
+from .hardware import COMM, COMPUTE, US, Kernel
 from .kernels import WORLD, elementwise
 
 NCCL = "ncclDevKernel_{}(ncclDevKernelArgsStorage<4096ul>)"

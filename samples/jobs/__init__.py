@@ -13,10 +13,11 @@ without it. Nothing here was recorded, and no number says anything about real ha
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from events import write_truth
 
 from .calls import calls
 from .job import CAUSES, DESCRIPTIONS, PATTERNS, Job, Straggler
@@ -79,6 +80,4 @@ def main(arguments: list[str] | None = None) -> None:
     paths = write(job, given.out_dir, given.only or None, not given.plain, made)
     print(f"{len(paths)} files, {sum(path.stat().st_size for path in paths):,} bytes in {given.out_dir}")
     if given.truth is not None:
-        given.truth.parent.mkdir(parents=True, exist_ok=True)
-        given.truth.write_text(json.dumps(truth(job, made, given.matches)) + "\n")
-        print(given.truth)
+        write_truth(given.truth, truth(job, made, given.matches))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from events import H100, Json, distributed_info, micros, write_pieces
 
 from .calls import Told, first_step, listed, told
 from .job import DESCRIPTIONS, Job
 from .playing import BASE_NS, BEGIN_NS, CALL_NS, COMM_CALL_NS, WAIT_NS, Plan, more_calls, plan, segment_ns
 from .program import BASES_NS, COMPUTE_STREAM, KERNELS, NCCL, RECV, SEGMENT, SEND, STREAMS, WAIT, Op
-
-Json = dict[str, Any]
 
 
 class _Writer:
@@ -52,26 +50,15 @@ class _Writer:
 
     def head(self) -> str:
         job = self.job
-        properties = {
-            "id": self.device, "name": "Synthetic H100 (not a recording)", "totalGlobalMem": 85_018_279_936,
-            "computeMajor": 9, "computeMinor": 0, "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048,
-            "regsPerBlock": 65_536, "warpSize": 32, "sharedMemPerBlock": 49_152, "numSms": 132,
-        }  # fmt: skip
-        mine = [
-            {
-                "pg_name": str(groups.first_number + row), "pg_desc": DESCRIPTIONS[job.naming][kind],
-                "backend_config": "cuda:nccl", "pg_size": groups.members.shape[1], "ranks": groups.members[row].tolist(),
-            }
+        groups = [
+            (str(groups.first_number + row), DESCRIPTIONS[job.naming][kind], groups.members[row].tolist())
             for kind, groups in self.made.groups.items()
             for row in [int(groups.of_rank[self.rank])]
-        ]  # fmt: skip
-        distributed = {
-            "backend": "nccl", "rank": self.rank, "world_size": job.ranks, "pg_count": len(mine), "pg_config": mine,
-            "nccl_version": "2.27.5",
-        }  # fmt: skip
+        ]
         head: Json = {
-            "schemaVersion": 1, "deviceProperties": [properties], "cupti_version": 26, "cuda_runtime_version": 12080,
-            "cuda_driver_version": 12080, "distributedInfo": distributed, "trace_id": f"{job.seed:016X}{self.rank:016X}",
+            "schemaVersion": 1, "deviceProperties": [{"id": self.device, **H100}], "cupti_version": 26,
+            "cuda_runtime_version": 12080, "cuda_driver_version": 12080,
+            "distributedInfo": distributed_info(self.rank, job.ranks, groups), "trace_id": f"{job.seed:016X}{self.rank:016X}",
             "host_name": f"synthetic-{self.rank // job.node}", "record_shapes": 1,
             "synthetic": "made by samples/synthetic_job.py, not recorded", "displayTimeUnit": "ms",
             "baseTimeNanoseconds": int(self.made.base[self.rank]),
@@ -112,12 +99,11 @@ class _Writer:
         yield self.tail()
 
     def _us(self, time: Any) -> str:
-        ns = int(self.made.local(self.rank, np.int64(time)))
-        return f"{ns // 1000}.{ns % 1000:03d}"
+        return micros(int(self.made.local(self.rank, np.int64(time))))
 
     def _lasting(self, start: Any, end: Any) -> str:
         first, last = (int(self.made.local(self.rank, np.int64(time))) for time in (start, end))
-        return f'"ts": {first // 1000}.{first % 1000:03d}, "dur": {(last - first) // 1000}.{(last - first) % 1000:03d}'
+        return f'"ts": {micros(first)}, "dur": {micros(last - first)}'
 
     def _numbers(self, count: int) -> int:
         self.number += count
@@ -309,21 +295,11 @@ def text_of(made: Plan, rank: int) -> Iterator[str]:
 def write(
     job: Job, folder: Path, ranks: Iterable[int] | None = None, compressed: bool = True, made: Plan | None = None
 ) -> list[Path]:
-    """Writes the traces of ranks (of all that are not absent); gzip without a time, so that equal jobs give equal files."""
+    """Writes the traces of ranks, by default of all that are not absent."""
     made = made or plan(job)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for rank in range(job.ranks) if ranks is None else ranks:
-        if rank in job.absent:
-            continue
-        path = folder / (file_name(made, rank) + (".gz" if compressed else ""))
-        with path.open("wb") as raw:
-            if compressed:
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=1) as packed:
-                    for part in text_of(made, rank):
-                        packed.write(part.encode())
-            else:
-                for part in text_of(made, rank):
-                    raw.write(part.encode())
-        paths.append(path)
-    return paths
+    ending = ".gz" if compressed else ""
+    return [
+        write_pieces(folder / (file_name(made, rank) + ending), text_of(made, rank), level=1)
+        for rank in (range(job.ranks) if ranks is None else ranks)
+        if rank not in job.absent
+    ]

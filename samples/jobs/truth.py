@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
+from events import Json
 
 from .calls import calls, first_step, meetings
 from .job import DESCRIPTIONS, KERNEL_OF, Int64, Job
 from .playing import Plan, Stage, plan
 from .program import DTYPES, KERNELS, SEND
-
-Json = dict[str, Any]
 
 
 def truth(job: Job, made: Plan | None = None, matches: bool = False) -> Json:

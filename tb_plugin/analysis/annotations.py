@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import side_by_side, stable_order
+from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole, side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -24,15 +24,8 @@ from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-
 COUNTERS = r"\d+"
-"""Default RE2 pattern for grouping annotation names into phases.
-
-Names that differ only in matches of this pattern belong to the same phase.
-"""
+"""Default RE2 pattern. Names that differ only in matches of the pattern belong to the same phase."""
 # Placeholder for matched text in a phase name.
 ANY = "*"
 MOST_LEVELS = 64
@@ -43,11 +36,7 @@ _MAX_PATTERN_CHARS = 500
 
 
 class Phases(msgspec.Struct, frozen=True, eq=False):
-    """Phases of a trace.
-
-    ``labels`` contains the names of the phases. ``of`` maps each string id to a phase index (-1 = not an
-    annotation).
-    """
+    """Names of phases, and the phase index of each string id (-1 = not an annotation)."""
 
     labels: list[str]
     of: Int64
@@ -136,10 +125,7 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Annotations, sorted by time. ``parent`` is the index of the enclosing annotation (-1 = none).
-
-    If an annotation is on an autograd thread, its parent may be on the thread that waits for this autograd thread.
-    """
+    """Annotations by time. ``parent`` (-1 = none) may be on the thread that waits for an autograd thread."""
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
         self.row = row
@@ -170,11 +156,7 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """Yields, for each nesting level, pairs of a call index and an index into ``time``. In each pair, the call
-        is active at that time.
-
-        Calls on the same level and thread never overlap.
-        """
+        """Yields, for each nesting level, pairs of a call index and an index into ``time`` at which the call is active."""
         for rows in self._levels:
             begin, end, at = side_by_side(
                 (self.track[rows], self.start[rows]), (self.track[rows], self.end[rows]), (track, time)
@@ -192,9 +174,7 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns, for each time, whether any of the calls is active on the thread in ``track`` or on the thread that
-    waits for it.
-    """
+    """Returns whether any of the calls is active at each time, on the thread or on the thread that waits for it."""
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):
@@ -226,11 +206,8 @@ def starts_inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
     return found
 
 
-def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    """Returns the name (string id) of the innermost annotation that is active when each host row starts.
-
-    The result is -1 for row -1, and if no annotation is active. Profiler steps are ignored.
-    """
+def annotation_around(trace: TraceTable, rows: Whole) -> Int32:
+    """Returns the name of the innermost annotation (not a step) when each host row starts; -1 = none."""
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)
     found[known] = _annotations_at(trace, (trace.track[rows[known]], trace.start_ns[rows[known]]))[0]

@@ -10,23 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
-
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
-    """Returns the forward operator to which each row is linked.
-
-    If a row is not linked, the link of its nearest linked enclosing operator is used (-1 = none).
-    """
+    """Returns the forward operator of each row, or of its nearest linked enclosing operator (-1 = none)."""
     position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
@@ -87,24 +80,15 @@ class Tie(IntEnum):
     PARENT = 3
     """The enclosing backward operator is matched."""
     BEFORE = 4
-    """The operator that runs directly before the backward operator is matched.
-
-    It computes the gradient that the backward operator accumulates.
-    """
+    """The operator that runs directly before an accumulation, and computes its gradient, is matched."""
 
 
 class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
-    """Calls of backward operators, sorted by time. There is one call for each autograd node.
-
-    The engine's ``evaluate_function`` call and the function call inside it count as one call.
-    """
+    """Calls of backward operators by time, one for each autograd node."""
 
     row: Int64
     within: Int32
-    """Index of the enclosing backward operator (-1 = none).
-
-    Only nested backward passes contain operators that are enclosed in another backward operator.
-    """
+    """Index of the enclosing backward operator (-1 = none), in nested backward passes."""
     name: Int32
     names: pa.Array
     forward: Int32
@@ -113,15 +97,9 @@ class BackwardOperators(msgspec.Struct, frozen=True, eq=False):
     adds: Bool
     """Whether the operator accumulates a gradient into a parameter."""
     function: Int64
-    """Row of the function call inside the engine's call, if both calls are recorded.
-
-    Hooks run outside of the function call.
-    """
+    """Row of the function call inside the engine's call, if recorded. Hooks run outside of it."""
     of: Int32
-    """For each trace row, the index of the innermost enclosing backward operator (-1 = none).
-
-    The last entry is for row -1.
-    """
+    """For each trace row (and -1), the index of the innermost enclosing backward operator (-1 = none)."""
 
 
 @cached_by_argument
@@ -189,12 +167,7 @@ def _tie_to_parent(forward: Int32, tie: npt.NDArray[np.uint8], within: Int32) ->
 
 
 def _tie_to_before(track: Int32, within: Int32, adds: Bool, forward: Int32, tie: npt.NDArray[np.uint8]) -> None:
-    """Matches each gradient accumulation to the operator that runs directly before it on the same thread and in the
-    same backward pass.
-
-    Accumulations have the engine's highest priority. Each accumulation therefore runs directly after the operator
-    that computes its gradient.
-    """
+    """Matches each accumulation, which has the highest priority, to the operator directly before it."""
     order = np.lexsort((np.arange(len(track)), within, track))
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (np.diff(track[order]) != 0) | (np.diff(within[order]) != 0)

@@ -15,17 +15,14 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest, NotFoundError
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 Number = int | float | None
 M = TypeVar("M")
@@ -48,10 +45,7 @@ class Traits(msgspec.Struct, frozen=True):
     selected row, so the navigation does not include it.
     """
     cached: bool = False
-    """Whether the view's numbers for all steps are cached on disk.
-
-    This is useful for numbers that are needed at every start.
-    """
+    """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
     """Whether the page hides the view for profiles that lack its data. Otherwise, the page disables the view."""
     phase_note: str = "The numbers are not limited to a phase."
@@ -63,10 +57,7 @@ class Traits(msgspec.Struct, frozen=True):
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """For views about workers: maps a key in the report of a worker to a column of the table ``workers``."""
     companion: str = ""
-    """Id of a view for another kind of profile in the same run.
-
-    ``Joining.join`` also receives the parts of that view.
-    """
+    """Id of a view for another kind of profile in the same run. ``Joining.join`` also receives the parts of that view."""
 
 
 class Params(msgspec.Struct, frozen=True):
@@ -76,11 +67,7 @@ class Params(msgspec.Struct, frozen=True):
     """Labels of the selected steps; None = all steps."""
     phase: str = ""
     pattern: str = ""
-    """RE2 pattern for grouping annotation names into phases.
-
-    Names that differ only in matches of this pattern belong to the same phase. By default, the pattern matches
-    numbers.
-    """
+    """RE2 pattern, by default numbers. Names that differ only in matches of the pattern form one phase."""
     table: str | None = None
     """Name of the requested table; None = the entire view."""
     sort: str | None = None
@@ -149,10 +136,7 @@ class ColumnTable(Table, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Numbers of one profile: key numbers, full tables and payloads.
-
-    ``layout`` contains the names of payloads and frames in page order. The page shows the first rows of each frame.
-    """
+    """Numbers of one profile. ``layout`` contains the names of payloads and frames in page order."""
 
     coverage: CoverageInfo
     facts: Mapping[str, Number] = msgspec.field(default_factory=dict)
@@ -193,9 +177,7 @@ class Analysis(Protocol[M]):
 
     @property
     def scope(self) -> Scope:
-        """Returns what ``answer`` receives: the part of one profile, the parts of all workers of a run, or the
-        parts of a pair of profiles.
-        """
+        """Returns what ``answer`` receives: parts of one profile, of all workers of a run, or of a pair of profiles."""
         ...
 
     @property
@@ -225,10 +207,7 @@ class Joining(Protocol):
     """A view that merges the parts of all workers once per run. ``answer`` receives the merged part."""
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Merges the parts. To save memory, implementations should release each part as early as possible.
-
-        ``beside`` contains the parts of the view ``Traits.companion``.
-        """
+        """Merges the parts, releasing each early. ``beside`` are the parts of the view ``Traits.companion``."""
         ...
 
 
@@ -305,10 +284,7 @@ def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
 
 
 def values_of(column: pa.ChunkedArray) -> list[Scalar]:
-    """Returns the values in wire format.
-
-    A dictionary column contains optional flags with the values true, false or "unknown".
-    """
+    """Returns the values in wire format. Dictionary columns contain true, false or "unknown"."""
     values: list[Scalar] = column.to_pylist()
     if pa.types.is_dictionary(column.type):
         return [FLAGS.get(str(value), value) for value in values]
@@ -316,10 +292,7 @@ def values_of(column: pa.ChunkedArray) -> list[Scalar]:
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
-    """Returns the sorted indices of the rows that match the search and the filters, and the sort order.
-
-    Raises BadRequest for an unknown column or invalid regex.
-    """
+    """Returns the sorted rows that match, and the sort order. Raises BadRequest for unknown columns or invalid regexes."""
     data = frame.data
     found = np.ones(data.num_rows, np.bool_)
     for key, value in params.where:
@@ -391,10 +364,7 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """Returns the requested time range.
-
-    The default is the time range of the trace. Raises BadRequest for an invalid range.
-    """
+    """Returns the requested time range, by default that of the trace. Raises BadRequest for an invalid range."""
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -436,11 +406,7 @@ def _holding(frame: Frame, search: str) -> Bool:
 
 
 def contains_text(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
-    """Returns, for each text, whether it contains ``search``, ignoring case. A search between slashes (``/.../``)
-    is a regex.
-
-    RE2 takes linear time. Raises BadRequest for an invalid regex.
-    """
+    """Returns whether each text contains ``search``, ignoring case; ``/.../`` is an RE2 regex. May raise BadRequest."""
     regex = re.fullmatch(r"/(.*)/", search)
     if regex is None:
         return _flags(pc.match_substring(texts, search, ignore_case=True))

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import copy_texts
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
 """Regex for calls that wait for a device. Blocking copies are included."""
@@ -41,11 +38,7 @@ def waits_for_device(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the tracks of threads that hand over operators to other threads, and the tracks of threads that
-    execute these operators.
-
-    In the trace, each handover is an arrow from a runtime call to an operator on another thread.
-    """
+    """Returns the tracks of threads that hand operators to other threads (by arrows), and of threads that run them."""
     tail, head = trace.arrows.tail, trace.arrows.head
     handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
     handed &= trace.track[tail] != trace.track[head]
@@ -53,18 +46,13 @@ def thread_handovers(trace: TraceTable) -> tuple[Int64, Int64]:
 
 
 def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the tracks of the threads that launched the device rows or requested their launch.
-
-    If a thread launches work from a queue, the launch was requested by the thread that runs the operators.
-    """
+    """Returns the tracks that launched the device rows, or for a queue, the tracks that run the operators."""
     launch, asks = launch_tracks(trace, rows)
     return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each device row, the track of the launching thread and the track of the requesting thread (-1 =
-    none).
-    """
+    """Returns, for each device row, the track of the launching thread and the track of the requesting thread (-1 = none)."""
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]
@@ -79,11 +67,7 @@ def awaits_thread(trace: TraceTable) -> Bool:
 
 @cached_by_argument
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a thread waits for another thread of its process while the profiler works in
-    this process.
-
-    A fix cannot save this time, because it would not be spent if the profiler did not run.
-    """
+    """Returns the time in which a thread waits for another one while the profiler works. A fix cannot save it."""
     waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     if not len(waits) or not len(own):
         return EMPTY

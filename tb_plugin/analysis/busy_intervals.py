@@ -18,11 +18,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 @cached_by_argument
 def covered_work(trace: TraceTable) -> Int64:
-    """Returns the rows of device work that overlap the loaded window.
-
-    If only a window is loaded, work that was launched inside the window but runs after it is excluded, because
-    other work at that time is not loaded.
-    """
+    """Returns the rows of device work that overlap the loaded window, because work after it is not fully loaded."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     start = trace.start_ns[rows]
     covered = (start <= trace.coverage.end_ns) & (start + trace.dur_ns[rows] >= trace.coverage.start_ns)
@@ -32,10 +28,7 @@ def covered_work(trace: TraceTable) -> Int64:
 
 @cached_by_argument
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the time ranges in which each device is busy on any stream.
-
-    Keys are indices into ``trace.devices`` (-1 = unknown).
-    """
+    """Returns the busy time ranges of each device, by index into ``trace.devices`` (-1 = unknown)."""
     rows = covered_work(trace)
     order = stable_order(trace.device[rows])
     rows = rows[order]

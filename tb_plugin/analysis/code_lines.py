@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import BUILT_IN, STANDARD, package_of
-from tb_plugin.lib.groupby import Int32
+from tb_plugin.lib.groupby import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -60,15 +59,13 @@ def code_lines(trace: TraceTable) -> CodeLines:
     )
 
 
-def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
+def _distinct(trace: TraceTable, ids: Int32) -> Int64:
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[ids] = True
     return np.flatnonzero(used[:-1])
 
 
-def _own(
-    trace: TraceTable, python: npt.NDArray[np.int64], names: npt.NDArray[np.int64], chosen: Sequence[bool]
-) -> Int32:
+def _own(trace: TraceTable, python: Int64, names: Int64, chosen: Sequence[bool]) -> Int32:
     found = np.full(len(trace), MISSING, np.int32)
     flags = np.zeros(len(trace.strings) + 1, np.bool_)
     flags[names] = chosen

@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
 """Minimum share of exposed communication in the step time for a finding."""
@@ -49,10 +46,7 @@ def communication_ranges(trace: TraceTable) -> Ranges:
 
 
 def computation_ranges(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a kernel that is not communication runs.
-
-    If the trace has no such kernels, returns the time ranges in which the CPU computes.
-    """
+    """Returns the time in which non-communication kernels run; without such kernels, in which the CPU computes."""
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
 
@@ -83,12 +77,7 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Returns the time ranges in which a thread runs operators that are not part of a collective and are not
-    blocked by a collective.
-
-    A thread that calls a collective computes nothing until the call returns. In the meantime, the process group
-    works on another thread.
-    """
+    """Returns the time in which a thread runs operators that are not part of, or blocked by, a collective."""
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
     calls = np.flatnonzero(calls_collective(trace))
     # Most threads have no collective, so their operators need no check per thread.
@@ -98,10 +87,7 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """Returns the time ranges in which operators run that do not belong to a collective.
-
-    Blocking collective calls on the same thread are excluded.
-    """
+    """Returns the time of operators outside collectives, except while their thread is in a blocking collective."""
     # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)

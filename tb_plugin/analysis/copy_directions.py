@@ -6,10 +6,9 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Int64
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.lib.groupby import Int32, Int64, Whole
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
 _HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which is on the device
@@ -39,15 +38,12 @@ DIRECTIONS = (
 )
 
 
-def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """Returns, for each copy, the string id of the text that contains its direction.
-
-    This text is the recorded argument or, if missing, the event name.
-    """
+def copy_texts(trace: TraceTable, copies: Whole) -> Int32:
+    """Returns the string id of the text with each copy's direction: the recorded argument, else the event name."""
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
     stated[args.row] = args.direction
-    texts: npt.NDArray[np.int32] = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
+    texts: Int32 = np.where(stated[copies] != MISSING, stated[copies], trace.name[copies])
     return texts
 
 
@@ -66,7 +62,15 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
     return found
 
 
-def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
+def copies_in_direction(trace: TraceTable, key: str, copies: Int64 | None = None) -> Int64:
+    """Returns the rows of copies in the direction with this key, among ``copies`` (default: all copies of the trace)."""
+    if copies is None:
+        copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
+    found: Int64 = copies[directions_of(trace, copies) == [each.key for each in DIRECTIONS].index(key)]
+    return found
+
+
+def _direction_in(trace: TraceTable, texts: Whole) -> Int64:
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]

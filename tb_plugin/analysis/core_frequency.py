@@ -29,11 +29,7 @@ class Frequency(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_low(self) -> Bool:
-        """Returns, for each sample, whether it is below the normal frequency and above the idle frequency.
-
-        If the device never reaches ``normal_hertz``, the result is always False, because the normal frequency of
-        this device is unknown.
-        """
+        """Returns whether each sample is below the normal (if ever reached) and above the idle frequency."""
         reached: bool = bool((self.hertz >= self.normal_hertz).any())
         return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz) & reached
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, Whole, sum_by
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -45,7 +44,7 @@ def has_fact_in(trace: TraceTable, keys: Sequence[str], words: Sequence[str], ro
     return found
 
 
-def most_of(trace: TraceTable, texts: npt.NDArray[np.integer], weight: Int64) -> str:
+def most_of(trace: TraceTable, texts: Whole, weight: Int64) -> str:
     """Returns the text (string ids, -1 = missing) with the largest total weight; "" if all are missing."""
     known = texts != MISSING
     found, of = np.unique(texts[known], return_inverse=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.graphs.attribution import has_operator
@@ -15,15 +14,12 @@ from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
+from tb_plugin.lib.groupby import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import Steps, TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 class DeviceTime(msgspec.Struct, frozen=True):
@@ -131,11 +127,7 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns the title of the busy metric: "GPU busy", "NPU busy" or, for different kinds of devices, "Device
-    busy".
-
-    ``chosen`` contains device ids. By default, all devices that ran kernels are used.
-    """
+    """Returns "GPU busy" or "NPU busy" for these device ids (default: with kernels), "Device busy" if mixed."""
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
     words = {device.word for device in trace.devices if device.id in (chosen or ran)}
@@ -143,10 +135,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 
 class DeviceRatios(msgspec.Struct, frozen=True):
-    """Ratios of one device, from 0 to 1.
-
-    Their definitions are those of the old plugin. None if a ratio is not available.
-    """
+    """Ratios of one device, from 0 to 1. Their definitions are those of the old plugin. None if a ratio is not available."""
 
     utilization: float | None
     sm_efficiency: float | None
@@ -185,11 +174,7 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 
 
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
-    """Returns the time ranges of consecutive steps, excluding pauses between recording cycles.
-
-    The profiler numbers all steps, including steps that are not recorded. If step numbers are missing, the
-    recording was paused.
-    """
+    """Returns the time of consecutive steps. Missing step numbers mean that the recording was paused."""
     apart = np.diff(places) != 1
     if steps.source == PROFILER:
         numbers = [int(label[:18]) if label.isdecimal() else -1 for label in steps.label]
@@ -207,10 +192,7 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Returns the mean over time of min(1, b), where b is the sum of blocks per SM of the running kernels.
-
-    Returns None if no kernel has a recorded value.
-    """
+    """Returns the mean over time of min(1, sum of blocks per SM of running kernels), None if none is recorded."""
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None

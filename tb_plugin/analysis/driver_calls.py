@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Link, Notice
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 OFTEN = 0.05
 # Multiple of the median. Longer calls also initialize the driver.
@@ -30,10 +27,7 @@ MIN_SETUP_NS = 500_000_000
 
 
 class DriverCalls(msgspec.Struct, frozen=True):
-    """Numbers and host times of top-level driver calls in the steps.
-
-    ``steps_ns`` is the total duration of the steps.
-    """
+    """Numbers and host times of top-level driver calls in the steps. ``steps_ns`` is the total duration of the steps."""
 
     malloc_calls: int
     malloc_ns: int
@@ -102,11 +96,7 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns, for each call, whether it initializes the driver. Such a call is unusually long, and the devices are
-    idle for most of its time.
-
-    A long call during which a device is busy may instead release memory and wait for the device.
-    """
+    """Returns whether each call initializes the driver: it is unusually long and the devices are mostly idle."""
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
     worked = measure_within(join(EMPTY, *device_occupied(trace).values()), trace.start_ns[some], trace.ends(some))
@@ -115,9 +105,7 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns, for each call, whether it is unusually long: longer than both ``MAX_MEDIANS`` medians and
-    ``MAX_USUAL_NS``, or longer than ``MIN_SETUP_NS``.
-    """
+    """Returns whether each call is longer than ``MAX_MEDIANS`` medians and ``MAX_USUAL_NS``, or ``MIN_SETUP_NS``."""
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
     median = int(np.sort(dur_ns)[(len(dur_ns) - 1) // 2])
@@ -140,9 +128,7 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """Returns the launches that take much longer than most launches and are the first launch of their kernel in
-    their process.
-    """
+    """Returns launches far longer than most that are the first launch of their kernel in their process."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -160,10 +146,7 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns the finding on driver calls.
-
-    None if there are no driver calls, or if all driver calls initialize the driver.
-    """
+    """Returns the finding on driver calls, None if there are none except initialization."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0

@@ -21,9 +21,6 @@ BYTES_OF = {name: size for size, names in _BYTES.items() for name in names.split
 
 
 def element_bytes(dtype: str) -> int | None:
-    """Returns the size of one element in bytes, None for an unknown dtype.
-
-    Accepts spellings such as ``Float``, ``c10::BFloat16`` and ``long int``.
-    """
+    """Returns the size of an element of a dtype such as ``Float``, ``c10::BFloat16``, ``long int``; None = unknown."""
     name = dtype.strip().lower().removeprefix("torch.").replace("c10::", "").replace("at::", "")
     return BYTES_OF.get("_".join(name.split()))

@@ -36,10 +36,4 @@ def failed_payloads(failures: Iterable[PartFailed]) -> dict[str, Payload]:
 def _notice(error_id: str, titles: list[str]) -> Notice:
     which = "this part" if len(titles) == 1 else "these parts"
     figures = [METRICS.figure("failed_parts", ", ".join(titles)), METRICS.figure("error_id", error_id)]
-    return Notice(
-        FAILED,
-        "high",
-        f"{{failed_parts}}: {which} failed (error {{error_id}}).",
-        REPORT_IT,
-        figures,
-    )
+    return Notice(FAILED, "high", f"{{failed_parts}}: {which} failed (error {{error_id}}).", REPORT_IT, figures)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import calls_of
@@ -24,7 +23,7 @@ from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.recomputation import Sign, recomputations
 from tb_plugin.analysis.runtime_calls import callers
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole
 from tb_plugin.model.trace.recorder import KernelFacts
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -49,7 +48,7 @@ def _with_name(trace: TraceTable, text: str) -> Bool:
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
-def _flags(column: npt.NDArray[np.integer], *values: int) -> Bool:
+def _flags(column: Whole, *values: int) -> Bool:
     flags: Bool = np.isin(column, values)
     return flags
 
@@ -125,7 +124,7 @@ def _flagged(trace: TraceTable, rows: Int64) -> Bool:
     return flags
 
 
-def _by_text(trace: TraceTable, rows: Int64, of: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
+def _by_text(trace: TraceTable, rows: Int64, of: Whole, texts: pa.Array, text: str) -> Bool:
     """Returns a mask of the rows whose text (index ``of`` into ``texts``) is ``text``; "" matches rows without one."""
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
     return _flagged(trace, rows[of == place] if place != MISSING or not text else rows[:0])
@@ -199,11 +198,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 
 
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
-    """Returns a mask of the selected events that match all filters (key, text).
-
-    Annotation names that differ only in matches of ``pattern`` belong to the same phase. Raises BadRequest for an
-    unknown filter, kind or phase.
-    """
+    """Returns the selected events that match all filters. Raises BadRequest for an unknown filter, kind or phase."""
     shape = dict(where).get("replayed_shape")
     filters: dict[str, Callable[[TraceTable, str], Bool]] = {
         **FILTERS,

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, group, places_of, side_by_side, stable_order
+from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, Whole, group, places_of, side_by_side, stable_order
 
 NODES_SENT = 20_000
-"""Maximum number of nodes in a response.
-
-The deepest nodes are omitted first. ``Tree.total_nodes`` is the number of nodes before this limit.
-"""
+"""Maximum number of nodes in a response. The deepest nodes are omitted first."""
 
 
 # Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
@@ -54,7 +50,7 @@ class Forest:
                 below[self.parent[rows[own[rows] | below[rows]]]] = True
         return below
 
-    def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
+    def paths(self, *labels: Whole) -> Int64:
         """Returns a number for each node, equal for equal labels on the path from the root."""
         # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
@@ -71,7 +67,7 @@ class Forest:
             offset += count
         return path[:-1]
 
-    def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
+    def runs(self, root: Int64, *labels: Whole) -> Int64:
         """Returns a number for each node. Two consecutive nodes have the same number if their labels are equal and
         their parents have the same number.
 
@@ -106,7 +102,7 @@ def _depths(parent: Int32) -> Int32:
     return depth
 
 
-def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
+def preorder(parent: Whole, *values: Int64) -> list[int]:
     """Returns the nodes in pre-order. Siblings are sorted by the first of ``values``, then the next, largest first."""
     children: dict[int, list[int]] = {}
     above = parent.tolist()
@@ -132,12 +128,8 @@ def truncate_tree(order: list[int], parent: Int64, most: int) -> tuple[list[int]
     return order, [position.get(int(parent[node]), MISSING) for node in order]
 
 
-def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-    """Returns these nodes and all their ancestors in ascending order, and the index of each node's parent in the
-    returned array.
-
-    A -1 in ``some`` is ignored.
-    """
+def with_ancestors(parent: Int32, some: Whole) -> tuple[Int64, Int32]:
+    """Returns these nodes (except -1) and all ancestors, sorted, and the index of each node's parent among them."""
     needed = np.zeros(len(parent) + 1, np.bool_)
     level = np.unique(some[some != MISSING])
     while len(level):
@@ -156,7 +148,7 @@ class Spans(msgspec.Struct, frozen=True, eq=False):
     end: Int64
 
 
-def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
+def is_top_level(key: Whole, spans: Spans) -> Bool:
     """Returns whether no other call with the same key encloses each call on its track. Totals include only these."""
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
@@ -168,7 +160,7 @@ def is_top_level(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
     return first
 
 
-def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
+def outermost_of(key: Whole, spans: Spans, parent: Int32) -> Bool:
     """Returns, for each call, whether none of its ancestors has the same key. ``parent`` contains indices (-1 =
     none).
 

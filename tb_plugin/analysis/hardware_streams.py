@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.groupby import Int32
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 
-Int32 = npt.NDArray[np.int32]
-
 
 class HardwareStreams(msgspec.Struct, frozen=True, eq=False):
-    """Stream names by stream number.
-
-    The first numbers are those of the tracks. Streams without a track have the numbers after them.
-    """
+    """Stream names by number: first those of the tracks, then streams without a track."""
 
     of: Int32
     """Stream number of each row. For a host row, this number is the track number."""

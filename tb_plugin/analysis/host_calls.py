@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
@@ -15,14 +14,10 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, places_of, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, Whole, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class UnmatchedBackward(msgspec.Struct, frozen=True):
@@ -85,10 +80,8 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
-    def around(source: npt.NDArray[np.integer]) -> Int32:
-        """Returns the index of the innermost call that is active when each row starts. -1 if there is no such call,
-        and for row -1.
-        """
+    def around(source: Whole) -> Int32:
+        """Returns the innermost call that is active when each row starts; -1 = none."""
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -149,10 +142,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Returns a mask of the work that gradient hooks launch. This work is not attributed to any module.
-
-    In data parallel training, the gradients of many modules are sent during the AccumulateGrad of a single module.
-    """
+    """Returns the work launched by gradient hooks, which send the gradients of many modules and belong to none."""
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
     own = (start >= trace.start_ns[function]) & (start < trace.ends(function)) & ~trace.is_collective[work]
@@ -161,10 +151,7 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns the sums of times and counts for each group of calls.
-
-    Totals exclude calls that are nested in another call of the same group.
-    """
+    """Returns sums per group of calls. Totals exclude calls nested in a call of the same group."""
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

@@ -36,9 +36,7 @@ _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv
 
 @cache
 def _waits() -> re.Pattern[str]:
-    """Returns a regex for waiting functions, written as ``file(line): function``, as ``Class.function
-    (file:line)``, or as the name of a C function.
-    """
+    """Returns a regex for waiting functions: ``file(line): function``, ``Class.function (file:line)`` or C names."""
     files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
     files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
     names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
@@ -115,11 +113,7 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
-    """Returns the key and the name of a thread.
-
-    A thread that was started by ``threading`` is named after the function that it runs. This function is searched
-    in the frames ``rows``.
-    """
+    """Returns key and name of a thread. A thread started by ``threading`` is named after the function that it runs."""
     starts = thread_starts(trace)
     opens = np.flatnonzero(starts.thread == number)
     place = int(trace.track[starts.row[opens[0]]]) if len(opens) else number

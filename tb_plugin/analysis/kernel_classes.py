@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.lib.groupby import Int32, Int64, group, places_of
+from tb_plugin.lib.groupby import Int32, Int64, Whole, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
@@ -83,15 +83,13 @@ class KernelClasses(msgspec.Struct, frozen=True, eq=False):
     kernel_class: UInt8
     because: UInt8
     by: Int32
-    """String id of the rule that determined the class, or of the operator that launched most of the kernel's time
-    (-1 = neither).
-    """
+    """String id of the rule, or of the operator, that determined the class (-1 = neither)."""
 
-    def of(self, names: npt.NDArray[np.integer]) -> UInt8:
+    def of(self, names: Whole) -> UInt8:
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
-    def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
+    def reasons(self, trace: TraceTable, names: Whole) -> list[str]:
         """Returns, for each kernel name, a text that explains why it has its class."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)

@@ -7,6 +7,7 @@ docs/reference/metrics.md contains all metrics. A test rejects keys that have tw
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast, get_args
 
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
@@ -54,10 +55,7 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns a mapping of these metrics and the metrics in ``groups``.
-
-        Raises ValueError if a key is defined twice.
-        """
+        """Returns a mapping of these metrics and the metrics in ``groups``. Raises ValueError if a key is defined twice."""
         return Metrics(self, *groups)
 
     def defining(self, texts: Mapping[tuple[str, Unit], Mapping[str, tuple[str, str]]]) -> Metrics:
@@ -67,11 +65,17 @@ class Metrics(Mapping[str, Metric]):
         """
         return self.adding(*(define(window, unit, each) for (window, unit), each in texts.items()))
 
-    def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric with this key.
+    def in_steps(self, **texts: Mapping[str, tuple[str, str]]) -> Metrics:
+        """Returns a mapping of these metrics and others over all recorded steps: (title, definition) by key, by unit.
 
-        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
+        Raises ValueError for an unknown unit, or if a key is defined twice.
         """
+        if unknown := texts.keys() - set(get_args(Unit)):
+            raise ValueError(f"Unknown units: {', '.join(sorted(unknown))}.")
+        return self.adding(*(define(STEPS, cast(Unit, unit), each) for unit, each in texts.items()))
+
+    def metric(self, key: str, title: str = "", window: str = "") -> Metric:
+        """Returns the metric with this key. ``title`` and ``window`` replace those of the metric."""
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -82,21 +86,19 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns the table columns with these keys, in the order of the keys.
-
-        ``titles`` maps keys to titles that replace the titles of the metrics.
-        """
+        """Returns the table columns with these keys, in this order. ``titles`` replace those of the metrics."""
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a value of this metric for a finding.
-
-        If ``title`` or ``window`` is given, it replaces the title or window of the metric.
-        """
+        """Returns a value of this metric for a finding. ``title`` and ``window`` replace those of the metric."""
         return Figure(self.metric(key, title, window), value, note)
+
+    def measured(self, **values: Scalar) -> list[Figure]:
+        """Returns the values of these metrics by key."""
+        return self.figures(values)
 
     def figures(self, values: Mapping[str, Scalar], window: str = "") -> list[Figure]:
         """Returns the values of these metrics. If ``window`` is given, it replaces the window of each metric."""
@@ -126,11 +128,7 @@ SHARED = Metrics(
             "group_ranks": ("Ranks", "Recorded ranks of the process group."),
         },
     ),
-    define(
-        "",
-        "bool",
-        {"framework": ("Framework", "Code from the standard library or an installed package.")},
-    ),
+    define("", "bool", {"framework": ("Framework", "Code from the standard library or an installed package.")}),
     define(
         "",
         "text",
@@ -139,10 +137,7 @@ SHARED = Metrics(
             "step": ("Step", "Recorded step number."),
             "stream": ("Stream", "Device stream or queue."),
             "thread": ("Thread", "Host thread."),
-            "thread_key": (
-                "Thread id",
-                "Recorded process and thread id; #2 and #3 mark reused ids.",
-            ),
+            "thread_key": ("Thread id", "Recorded process and thread id; #2 and #3 mark reused ids."),
             "device": ("Device", "Recorded device id."),
             "kind": ("Kind", "Event kind, the same for all vendors."),
             "worker": ("Worker", "Process or rank of the run, named after its file."),
@@ -181,28 +176,19 @@ SHARED = Metrics(
             "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges."),
             "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once."),
             "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
-            "host_total_ns": (
-                "Host total",
-                "Host time including nested calls, without double counting.",
-            ),
+            "host_total_ns": ("Host total", "Host time including nested calls, without double counting."),
             "device_self_ns": (
                 "Device self",
                 "Time of directly launched kernels, copies and memsets, summed over streams.",
             ),
-            "device_total_ns": (
-                "Device total",
-                "Device time including nested calls, without double counting.",
-            ),
+            "device_total_ns": ("Device total", "Device time including nested calls, without double counting."),
             "total_ns": ("Total", "Sum of durations over all streams."),
             "mean_ns": ("Mean", "Total divided by calls."),
             "min_ns": ("Min", "Shortest duration."),
             "max_ns": ("Max", "Longest duration."),
             "p50_ns": ("P50", P50.format("duration")),
             "p99_ns": ("P99", P99.format("duration")),
-            "backward_device_total_ns": (
-                "Backward device",
-                "Backward device time of the module and its children.",
-            ),
+            "backward_device_total_ns": ("Backward device", "Backward device time of the module and its children."),
             "start_ns": ("Start", "Time since the first event."),
             "dur_ns": ("Duration", "Event end minus event start."),
             "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
@@ -222,19 +208,11 @@ SHARED = Metrics(
             "host_total_share": ("Host share", "Host time divided by its sum over rows."),
         },
     ),
-    define(
-        CHOSEN,
-        "number",
-        {
-            "blocks_per_sm": ("Blocks per SM", "Thread blocks per streaming multiprocessor."),
-        },
-    ),
+    define(CHOSEN, "number", {"blocks_per_sm": ("Blocks per SM", "Thread blocks per streaming multiprocessor.")}),
     define(
         CHOSEN,
         "bool",
-        {
-            "matrix_eligible": ("Matrix unit eligible", "The operator's name shows that it can use matrix units."),
-        },
+        {"matrix_eligible": ("Matrix unit eligible", "The operator's name shows that it can use matrix units.")},
     ),
     define(
         CHOSEN,
@@ -252,16 +230,7 @@ SHARED = Metrics(
             "overlap_ns": ("Overlap", "Time when compute and communication overlap."),
         },
     ),
-    define(
-        STEP,
-        "ns",
-        {
-            "step_total_ns": (
-                "Step",
-                "Time from the step's host start to the end of its device work.",
-            ),
-        },
-    ),
+    define(STEP, "ns", {"step_total_ns": ("Step", "Time from the step's host start to the end of its device work.")}),
     define(
         FULL_TRACE,
         "ns",
@@ -288,23 +257,14 @@ SHARED = Metrics(
         },
     ),
     define("", "bytes", {"memory_bytes": ("Memory", "Device memory.")}),
-    define(
-        FULL_TRACE,
-        "count",
-        {
-            "affected": ("Affected", "Events that the notice describes."),
-        },
-    ),
+    define(FULL_TRACE, "count", {"affected": ("Affected", "Events that the notice describes.")}),
     define(
         CHOSEN_WINDOW,
         "count",
         {
             "malloc_calls": ("Driver allocations", "Driver calls that allocate or map device memory during steps."),
             "free_calls": ("Driver releases", "Driver calls that release device memory during steps."),
-            "setup_calls": (
-                "Driver set-up",
-                "Driver memory calls over 500 ms, or over 1 ms and 20 times the median.",
-            ),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 500 ms, or over 1 ms and 20 times the median."),
         },
     ),
     define(
@@ -332,14 +292,8 @@ SHARED = Metrics(
             "driver_memory_ratio": (
                 "Driver share",
                 "Driver allocation and release time, excluding set-up, divided by step time.",
-            ),
+            )
         },
     ),
-    define(
-        "",
-        "count",
-        {
-            "lane": ("Lane", "Lane position on the timeline."),
-        },
-    ),
+    define("", "count", {"lane": ("Lane", "Lane position on the timeline.")}),
 )

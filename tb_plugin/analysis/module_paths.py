@@ -20,10 +20,7 @@ _MAX_PATH_CHARS = 1000
 
 
 class ModulePaths(msgspec.Struct, frozen=True, eq=False):
-    """Paths of modules, outermost module first. ``modules`` contains the innermost module of each path.
-
-    ``of`` maps each trace row to a path index (-1 = none). The last entry is for row -1.
-    """
+    """Module paths, their innermost modules, and the path index of each trace row and of -1 (-1 = none)."""
 
     of: Int32
     texts: pa.Array

@@ -55,9 +55,7 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on core types that have separate columns in the profiler's operator tables
-    (``KernelFacts.counted``).
-    """
+    """Self time of kernels on core types with separate columns in operator tables (``KernelFacts.counted``)."""
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
@@ -185,10 +183,7 @@ def is_call(trace: TraceTable) -> Bool:
 
 class CallNesting(msgspec.Struct, frozen=True, eq=False):
     call: Int32
-    """For each trace row, the row of the innermost call that encloses it.
-
-    For device work, this is the row of the operator that launched the work.
-    """
+    """Row of the innermost call around each row; for device work, of the operator that launched it."""
     self_ns: Int64
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import MAD_TO_DEVIATION
-
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, Bool, Float64
 
 # maximum probability that noise makes any rank of a comparison an outlier
 MAX_CHANCE = 0.001

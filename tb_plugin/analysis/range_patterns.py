@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 
@@ -26,10 +26,7 @@ MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
 
 REGION = "Torch-Compiled Region: "
-"""Prefix of the name of a compiled call.
-
-In the name, the prefix is followed by the function number and the compilation number.
-"""
+"""Prefix of the name of a compiled call. The function and compilation numbers follow."""
 # The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
 # A wrapper that stands for a compiled module without naming it.
@@ -39,22 +36,19 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 """Annotations around the forward pass of a wrapped model."""
 
 
-def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns, for each event, whether its name contains a match of an RE2 pattern.
-
-    An empty pattern matches nothing.
-    """
+def name_matches(trace: TraceTable, pattern: str) -> Bool:
+    """Returns, for each event, whether its name contains a match of an RE2 pattern. An empty pattern matches nothing."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)
         hit = pc.match_substring_regex(trace.strings.take(names), pattern)
         hits[names] = pc.fill_null(hit, False).to_numpy(zero_copy_only=False)
-    found: npt.NDArray[np.bool_] = hits[trace.name]
+    found: Bool = hits[trace.name]
     return found
 
 
 @cached_by_argument
-def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
+def _names(trace: TraceTable) -> Int64:
     """Returns the string ids of event names. Event names are only a small part of all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[trace.name] = True

@@ -17,15 +17,12 @@ from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, name_matches, search_pattern
-from tb_plugin.lib.groupby import group, sum_by
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 # Tracks, starts and ends.
 Spans = tuple[Int32, Int64, Int64]
 
@@ -116,10 +113,7 @@ def recomputations(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Returns the rows of operators that have a sequence number and whose direct parent is a backward operator.
-
-    Returns no rows if the program differentiates a backward pass, because that creates such operators too.
-    """
+    """Returns operators with a sequence number directly in backward operators; none if a backward pass is differentiated."""
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
     row = row[(trace.kind[row] == EventKind.OPERATOR) & (trace.operator[row] != MISSING)]
@@ -137,18 +131,13 @@ def _noting(trace: TraceTable) -> Int64:
 
 
 def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans:
-    """Returns, for each backward operator, the time range from the first to the last of the operators in ``row``
-    that are inside it.
-    """
+    """Returns the time from the first to the last operator of ``row`` inside each backward operator."""
     groups = group(every.of[row])
     return trace.track[row[groups.first]], groups.min(trace.start_ns[row]), groups.max(trace.ends(row))
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """Returns the start time of each backward operator.
-
-    The last entry is for index -1 and is earlier than all times.
-    """
+    """Returns the start time of each backward operator. The last entry is for index -1 and is earlier than all times."""
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
@@ -226,10 +215,7 @@ class CalledIn(msgspec.Struct, frozen=True, eq=False):
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the time that the recomputations in ``chosen`` take in each module.
-
-        This is device time. If the recomputations launch no device work, it is host time.
-        """
+        """Returns the device time (else the host time) of the recomputations in ``chosen`` in each module."""
         kept = chosen[found.of]
         if len(found.work):
             return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))

@@ -20,11 +20,7 @@ MAX_MISSING_KERNELS = 0.2
 
 @cached_by_argument
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of operators that are recorded, estimated from gaps in their ids.
-
-    PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps. The result is 1
-    if there are few gaps or no ids.
-    """
+    """Returns the share of recorded operators, from gaps in their consecutive ids; 1 if there are few gaps."""
     if not trace.recorder.numbers_operators:
         return 1.0
     rows = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & (trace.external_id > 0)

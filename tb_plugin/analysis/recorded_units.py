@@ -35,16 +35,11 @@ _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
 def unit_and_factor(text: str) -> tuple[Unit, float] | None:
-    """Returns the unit, and the factor that converts recorded values to this unit; None if the text is not a known
-    unit.
-    """
+    """Returns the unit, and the factor that converts recorded values to this unit; None if the text is not a known unit."""
     return UNITS.get(text.strip())
 
 
 def unit_in_name(name: str) -> tuple[Unit, float] | None:
-    """Parses the unit at the end of a name, as in ``Power (W)``.
-
-    The result has the same form as that of ``unit_and_factor``.
-    """
+    """Parses the unit at the end of a name, as in ``Power (W)``, like ``unit_and_factor``."""
     found = _AT_END.search(name)
     return unit_and_factor(found[1]) if found else None

@@ -6,22 +6,18 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import annotation_around
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
-from tb_plugin.lib.groupby import places_of, sum_by
+from tb_plugin.lib.groupby import Int32, Int64, places_of, sum_by
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class RuntimeCalls(msgspec.Struct, frozen=True, eq=False):

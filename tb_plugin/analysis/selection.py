@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.annotations import calls_of, launched_by, looked_into, open_at, starts_inside
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import CoverageInfo, WindowInfo
 
-Bool = npt.NDArray[np.bool_]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 # Labels of steps (None = all), a phase and its name pattern.
 Chosen = tuple[tuple[str, ...] | None, str, str]
 EVERYTHING: Chosen = (None, "", "")
@@ -42,11 +39,7 @@ class Selection(msgspec.Struct, frozen=True, eq=False):
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Returns the indices of the steps with these labels in ascending order. If ``steps`` is None, returns the
-    indices of all steps.
-
-    Raises BadRequest for an unknown label.
-    """
+    """Returns the sorted indices of these steps (None: all). Raises BadRequest for an unknown label."""
     if steps is None:
         return list(range(len(trace.steps.label)))
     unknown = sorted(set(steps) - set(trace.steps.label))
@@ -58,10 +51,7 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
-    """Returns the steps with these labels.
-
-    If ``chosen`` is None, returns all steps. Raises BadRequest for an unknown label.
-    """
+    """Returns the steps with these labels (None: all). Raises BadRequest for an unknown label."""
     return trace.steps.take(chosen_steps(trace, chosen))
 
 

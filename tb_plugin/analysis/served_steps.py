@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode, Served
 from tb_plugin.model.trace.steps.windows import INFERRED
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # Maximum relative difference of batch sizes in a steady run from that of its first step.
 ALIKE = 0.1
@@ -39,18 +35,13 @@ class ServedSteps(msgspec.Struct, frozen=True, eq=False):
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """Idle time between the device work of the previous step and that of this step, if both are decode steps.
-
-    Otherwise -1.
-    """
+    """Idle time between the device work of consecutive decode steps, -1 for other steps."""
     period_ns: Int64
     """Time from the start of each step to the start of the next step. -1 for the last step."""
     work_ns: Int64
     """Part of ``period_ns`` during which devices are busy with work of any step. -1 for the last step."""
     unrecorded_ns: Int64
-    """Time between the start of each step and the start of the next step during which devices run only unrecorded
-    work.
-    """
+    """Time between the start of each step and the start of the next step during which devices run only unrecorded work."""
     is_unusual: Bool
     """Whether the step is a decode step that takes much longer than other decode steps with a similar batch size."""
     steady: tuple[int, int]
@@ -123,11 +114,7 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Returns a mask of the decode steps that take much longer than the median of decode steps with similar batch
-    sizes.
-
-    The last step is never included.
-    """
+    """Returns decode steps (not the last) far above the median of those with similar batch sizes."""
     found = np.zeros(len(period), np.bool_)
     known = decodes & (period != MISSING)
     at = np.flatnonzero(known)
@@ -165,10 +152,7 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns the number of generated tokens per second over these steps, excluding the last step of the trace.
-
-    Returns None if a step's mode or its number of tokens per request is not recorded.
-    """
+    """Returns the generated tokens per second (without the last step), None if not recorded."""
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]
     mode, generated = served.mode[steps], served.generated[steps]

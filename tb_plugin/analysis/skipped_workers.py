@@ -60,10 +60,7 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
 
 
 def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Parses the ranks of unreadable workers from the ends of their names.
-
-    Returns None if a name has no number at its end.
-    """
+    """Parses ranks from the ends of names of unreadable workers, None if a name has no number."""
     numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
     return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 

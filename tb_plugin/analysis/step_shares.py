@@ -6,21 +6,17 @@ import re
 from collections.abc import Mapping
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import awaits_thread
 from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.selection import steps_of
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # In order of priority: a moment counts for the first active category.
 CATEGORIES = ("kernel", "memcpy", "memset", "unrecorded", "communication", "runtime", "dataloader", "cpu", "other")

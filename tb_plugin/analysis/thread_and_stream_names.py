@@ -7,19 +7,15 @@ from collections import Counter
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.main_thread import main_thread
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Recorded thread names: number, and possibly a name in parentheses.
 _THREAD_NAME = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
@@ -72,6 +68,18 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
         else _of_host(track, distinct[i], rank[i])
         for i, track in enumerate(trace.tracks)
     )
+
+
+def main_thread(trace: TraceTable) -> int:
+    """Returns the track with the step annotations, else the one whose id is the process id (-1 = unknown)."""
+    if trace.steps.recorded and len(trace.steps.host_start_ns):
+        is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
+        rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
+        if len(rows):
+            return int(trace.track[rows[0]])
+    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
+    events = np.bincount(trace.track, minlength=len(trace.tracks))
+    return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
 
 
 def _processes(trace: TraceTable) -> list[str]:
@@ -192,10 +200,7 @@ def _is_plausible(tid: str) -> bool:
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """Returns, for each track, the index of the first matching role (-1 = none).
-
-    Matches of thread names have priority over matches of events.
-    """
+    """Returns the first matching role of each track (-1 = none). Matches of thread names come first."""
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
         return found
@@ -249,10 +254,7 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the copy time by track and direction, with shape (tracks, directions + 1).
-
-    The last column is for unknown directions and memsets.
-    """
+    """Returns copy time by track and direction; the last column is for unknown directions and memsets."""
     time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
     goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
     np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
@@ -277,10 +279,7 @@ def _communication(backend: str, groups: tuple[str, ...]) -> str:
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """Returns, for each track, the process groups of its collectives.
-
-    A group is represented by its description or, if missing, by its number.
-    """
+    """Returns the process groups (description, else number) of each track's collectives."""
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

@@ -12,10 +12,7 @@ ROOM_NS = 500
 
 
 def range_around(start_ns: int, dur_ns: int) -> dict[str, str]:
-    """Returns URL parameters for a time range that is twice as long as the event.
-
-    ``tests/around_cases.json`` tests this function and ``eventWindow`` with the same cases.
-    """
+    """Returns a range twice as long as the event, as ``eventWindow`` does (``tests/around_cases.json``)."""
     room = max(dur_ns // 2, ROOM_NS)
     return {"start_ns": str(max(0, start_ns - room)), "end_ns": str(start_ns + dur_ns + room)}
 

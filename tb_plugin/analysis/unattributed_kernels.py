@@ -15,9 +15,9 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.forest import with_ancestors
-from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import Int32, Int64, group, places_of, shares
+from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -26,20 +26,15 @@ from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
 
 UInt8 = npt.NDArray[np.uint8]
 
-METRICS = SHARED.adding(
-    define("", "text", {"reason": ("Reason", "Reason for the missing operator.")}),
-    define(
-        "",
-        "code",
-        {
+METRICS = SHARED.defining(
+    {
+        ("", "text"): {"reason": ("Reason", "Reason for the missing operator.")},
+        ("", "code"): {
             "launch_phase": ("Phase", "Innermost annotation around the launch, except step annotations."),
             "launch_module": ("Module", "Innermost module call around the launch."),
-            "launch_frame": (
-                "Python line",
-                "Python line of the launch, outside the framework if possible.",
-            ),
+            "launch_frame": ("Python line", "Python line of the launch, outside the framework if possible."),
         },
-    ),
+    }
 )
 
 
@@ -81,7 +76,7 @@ def unattributed_reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 
 @cached_by_argument
-def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
+def _launched_before(trace: TraceTable) -> Bool:
     """Returns a mask of work launched before the recording; valid only for work without a recorded launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
@@ -91,7 +86,7 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
     launched = np.flatnonzero(trace.launch != MISSING)[::-1]
     first_launched[trace.track[launched]] = trace.start_ns[launched]  # the earliest is written last
     ahead = trace.start_ns < first_launched[trace.track]
-    found: npt.NDArray[np.bool_] = np.where(numbered & (len(calls) > 0), trace.correlation < first_call, ahead)
+    found: Bool = np.where(numbered & (len(calls) > 0), trace.correlation < first_call, ahead)
     return found
 
 

@@ -105,10 +105,7 @@ class ViewEntry:
 
 
 class DeclaredView:
-    """Base class of views.
-
-    It takes the declared properties of a view from the entry, as in ``class Kernels(DeclaredView, entry=VIEW)``.
-    """
+    """Base class of views, with the declared properties: ``class Kernels(DeclaredView, entry=VIEW)``."""
 
     entry: ViewEntry
     id: str

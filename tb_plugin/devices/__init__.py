@@ -20,10 +20,7 @@ from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
 
 class _AnyOf:
-    """Searches a text for any of several regexes.
-
-    They are compiled on first use, because most traces need few of them.
-    """
+    """Searches a text for any of several regexes. They are compiled on first use, because most traces need few of them."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
@@ -185,8 +182,6 @@ def describe(
         memory_bytes=_integer(properties, "totalGlobalMem"),
         sm_count=_integer(properties, "numSms", "maxComputeUnits"),
         capability=f"{major}.{minor or 0}" if has_capability else None,
-        max_threads_per_sm=_integer(properties, "maxThreadsPerMultiprocessor"),
-        warp_size=_integer(properties, "warpSize"),
         has_matrix_unit=family.has_matrix_unit(properties) if family and properties else None,
         precisions=family.precisions(properties) if family and properties else (),
         collective_backend=family.collective_backend(properties) if family else "",

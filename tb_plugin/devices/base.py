@@ -74,9 +74,7 @@ class DeviceFamily(msgspec.Struct, frozen=True):
     """Whether ``computeMajor`` and ``computeMinor`` give an NVIDIA compute capability."""
 
     def claims(self, properties: Properties, metadata_keys: frozenset[str]) -> int:
-        """Returns how clearly a device belongs to this family: 3 by its name, 2 by its property keys, 1 by the
-        trace's metadata keys, 0 not at all.
-        """
+        """Returns how clearly a device belongs to this family: 3 by name, 2 by property keys, 1 by metadata keys, 0 not."""
         name = str(properties.get("name", ""))
         if self.device_names and re.search(self.device_names, name, re.IGNORECASE):
             return 3

@@ -64,10 +64,7 @@ def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 @cache
 def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Parses lines of the form ``class = regex``.
-
-    Returns the rules and the problems of invalid lines. Lines that start with ``#`` are ignored.
-    """
+    """Parses lines ``class = regex`` (``#`` comments) to rules and problems of invalid lines."""
     rules: list[Rule] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -132,10 +129,7 @@ def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
 
 @lru_cache(maxsize=8)
 def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """Returns the cache of matches for these rules.
-
-    It exists because compiling the regexes can take longer than reading a small trace.
-    """
+    """Returns the cache of matches. Compiling the regexes may take longer than reading a small trace."""
     return {}
 
 

@@ -20,17 +20,13 @@ GZIP_MAGIC = b"\x1f\x8b"  # compression is recognised by the first bytes, or by 
 class Source(Protocol):
     """Files of one profile: a single file or a folder. Implementations are in ``storage``."""
 
-    def names(self) -> Sequence[str]:
-        """Returns the file names, relative to the profile."""
-        ...
+    def names(self) -> Sequence[str]: ...
 
     def open(self, name: str) -> BinaryIO:
         """Opens a file for reading its bytes as stored, without decompression. Raises StorageError."""
         ...
 
-    def size(self, name: str) -> int:
-        """Returns the stored size in bytes."""
-        ...
+    def size(self, name: str) -> int: ...
 
 
 class FileSize(msgspec.Struct, frozen=True):
@@ -39,16 +35,10 @@ class FileSize(msgspec.Struct, frozen=True):
     stored_bytes: int
     is_packed: bool = False  # based on the first bytes, or on the name if these are not available
     declared_bytes: int | None = None
-    """Uncompressed size recorded at the end of a gzip file: modulo 2**32, and only of its last member.
-
-    None if unknown.
-    """
+    """Size at the end of a gzip file: modulo 2**32, and only of its last member; None if unknown."""
 
     def text_bytes(self, ratio: int) -> int:
-        """Returns the estimated uncompressed size in bytes.
-
-        ``ratio`` is the typical compression ratio of the format.
-        """
+        """Returns the estimated uncompressed size. ``ratio`` is the format's typical compression ratio."""
         if not self.is_packed:
             return self.stored_bytes
         likely = ratio * self.stored_bytes
@@ -95,10 +85,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def strength(self) -> tuple[bool, int]:
-        """Returns the priority if several candidates claim a file.
-
-        Certain candidates come first, then candidates with more files.
-        """
+        """Returns the priority for claimed files: certain candidates first, then those with more files."""
         return (self.certain, len(self.names) + len(self.also))
 
     @property
@@ -107,11 +94,18 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.root or self.names[0]
 
 
-class JobInfo(msgspec.Struct, frozen=True):
-    """The distributed job of a profile.
+def each_file(candidate_of: Callable[[str], Candidate | None]) -> Callable[[Sequence[ListedFile]], list[Candidate]]:
+    """Returns the ``find`` of a format that needs only the path of a file."""
 
-    Files contain no job id, so these fields are compared to group profiles by job.
-    """
+    def find(listing: Sequence[ListedFile]) -> list[Candidate]:
+        found = (candidate_of(file.path) for file in listing)
+        return [candidate for candidate in found if candidate is not None]
+
+    return find
+
+
+class JobInfo(msgspec.Struct, frozen=True):
+    """The job of a profile. Files contain no job id, so these fields are compared to group profiles."""
 
     rank: int
     world_size: int  # 0 if unknown
@@ -127,12 +121,7 @@ class JobInfo(msgspec.Struct, frozen=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """Options of a read.
-
-    ``chunk_bytes`` limits how much text is decoded at once; it does not change the result. ``window`` is the time
-    window to load (None = everything). The whole file is scanned in any case, because events are not sorted by
-    time.
-    """
+    """Options of a read. ``chunk_bytes`` of text are decoded at once. ``window``: time window to load; None = everything."""
 
     chunk_bytes: int = 512 * 1024
     window: Window | None = None
@@ -143,12 +132,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
 
 class ReadState(msgspec.Struct, frozen=True):
-    """Progress of a read.
-
-    ``fraction`` is the share of stored bytes read (0 to 1). ``counts`` contains the number of decoded events by
-    kind: a lower-case name of ``EventKind``, "memory" (allocator events), "counter", or "other" (names, arrows,
-    marks). Kinds without events are omitted. ``head`` is the metadata written before the events.
-    """
+    """Progress. ``fraction`` of the stored bytes; ``counts`` of events by EventKind, memory, counter and other."""
 
     fraction: float
     events: int
@@ -160,15 +144,11 @@ Progress = Callable[[ReadState], None]
 """Receives the progress several times per second during a read, and once at the end. May raise Cancelled."""
 
 
-def no_progress(state: ReadState) -> None:
-    """Ignores the progress."""
+def no_progress(state: ReadState) -> None: ...
 
 
 class Reader(Protocol[Raw_co]):
-    """A reader for one trace format, declared in ``formats/<format>/__init__.py`` (see ``format_entry.py``).
-
-    All members are required. Optional features have separate protocols, such as ``Windowed``.
-    """
+    """A reader for one format (see ``format_entry.py``). Optional features have protocols such as ``Windowed``."""
 
     id: str
     """Permanent id of the reader, used in cache keys and in ``ReadReport.format``."""
@@ -182,66 +162,40 @@ class Reader(Protocol[Raw_co]):
         ...
 
     endings: tuple[str, ...]
-    """File extensions such as ``.json.gz``, shown to users if no profile was found.
+    """File extensions for users if no profile was found, such as ``.json.gz``. That of a folder ends in "/"."""
 
-    A folder's extension ends in "/".
-    """
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns candidate profiles, based on file names."""
-        ...
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]: ...
 
     def sniff(self, head: bytes) -> bool:
         """Returns True if the first bytes (uncompressed) look like this format."""
         ...
 
     def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the estimated peak memory of ``read`` in bytes. ``sizes``: file sizes by name.
-
-        The memory of an idle worker process is excluded. If the estimate is too low, the operating system may kill
-        the worker.
-        """
+        """Returns the estimated peak memory of ``read``. If too low, the system may kill the worker."""
         ...
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Raw_co:
-        """Reads the source. A ``Windowed`` reader can also read a time window of the source.
-
-        Raises UnreadableTrace if the source is not a trace, and any error that ``progress`` raises.
-        """
+        """Reads the source. Raises UnreadableTrace if the source is not a trace, and any error that ``progress`` raises."""
         ...
 
 
 @runtime_checkable
 class Windowed(Protocol):
-    """A reader that can load a time window of a profile: its ``read`` supports ``ReadOptions.window``.
-
-    Other readers cannot load a profile that does not fit into memory.
-    """
+    """A reader whose ``read`` supports ``ReadOptions.window``, for profiles that do not fit into memory."""
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns time bounds, steps and device work. Uses much less memory than ``read``.
-
-        Raises WindowUnsupported if the profile can only be loaded as a whole, and any error that ``read`` raises.
-        """
+        """Returns bounds, steps and work with much less memory than ``read``. Raises WindowUnsupported, or as ``read``."""
         ...
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns the maximum size of text (see ``Survey.cell_bytes``) that can be read with ``memory_bytes`` of
-        memory.
-        """
+        """Returns how much text (see ``Survey.cell_bytes``) can be read with ``memory_bytes``."""
         ...
 
 
 @runtime_checkable
 class Identifying(Protocol):
-    """A reader for profiles that contain their rank and job.
-
-    Such profiles can be grouped by job, whatever their folders and names.
-    """
+    """A reader for profiles that contain their rank and job, to group them whatever their folders and names."""
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
-        """Returns the job of a profile, or None if unknown.
-
-        ``head`` returns the first 64 KiB of a file (uncompressed) and may raise. No other data is read.
-        """
+        """Returns the job, or None. ``head`` returns the first 64 KiB of a file (uncompressed) and may raise."""
         ...

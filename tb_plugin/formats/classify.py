@@ -26,27 +26,17 @@ CODE = "class_rules"  # issue code for invalid lines in the user's rules
 
 
 class NameMeanings(Protocol):
-    """Rows that have names and kinds."""
+    @property
+    def name(self) -> npt.NDArray[np.int32]: ...
 
     @property
-    def name(self) -> npt.NDArray[np.int32]:
-        """Returns the name of each row as a string id."""
-        ...
-
-    @property
-    def kind(self) -> npt.NDArray[np.uint8]:
-        """Returns the EventKind of each row."""
-        ...
+    def kind(self) -> npt.NDArray[np.uint8]: ...
 
 
 def name_flags(
     rows: NameMeanings, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Returns is_collective, uses_matrix_unit and matrix_eligible for each row, based on the name patterns of each
-    vendor.
-
-    Rows with collective arguments and rows in ``also`` are always collectives.
-    """
+    """Returns flag columns by the name patterns of vendors. Rows with collective arguments or in ``also`` are collectives."""
     work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
     host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     collective = rows_matching_name(rows.name, work, texts, is_collective_kernel)
@@ -61,7 +51,6 @@ def name_flags(
 
 
 def call_names(rows: NameMeanings, texts: Sequence[str]) -> CallNames:
-    """Returns the names of runtime and driver calls whose role is known."""
     names = np.unique(rows.name[rows.kind == EventKind.RUNTIME])
     roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
     known = roles != CallRole.OTHER
@@ -78,10 +67,7 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
 def rows_matching_name(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
-    """Returns a boolean mask of the rows in ``among`` for whose name ``predicate`` returns True.
-
-    Tests each distinct name once.
-    """
+    """Returns a mask of the rows in ``among`` whose name fulfils ``predicate``, called once per distinct name."""
     table = np.zeros(len(texts) + 1, np.bool_)
     for name in np.unique(names[among]).tolist():
         table[name] = predicate(texts[name])
@@ -90,7 +76,6 @@ def rows_matching_name(
 
 
 def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
-    """Returns the names that match a kernel class rule. Logs problems in the user's rules."""
     own, problems = own_rules(file)
     for problem in problems:
         log.note(CODE, f"{VARIABLE}: {problem}")

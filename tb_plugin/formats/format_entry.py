@@ -62,7 +62,6 @@ class FormatEntry:
 
     @cached_property
     def reader(self) -> Reader[Any]:
-        """Imports the code of the reader, and returns the reader."""
         if self.implementation is None:
             import_module(f"{self._module}.reader")
         assert self.implementation is not None
@@ -78,10 +77,7 @@ class FormatEntry:
 
 
 class DeclaredReader:
-    """Base class of readers.
-
-    It adds the members of the format's entry: ``class X(DeclaredReader, entry=FORMATS[0])``.
-    """
+    """Base class of readers, with the members of an entry: ``class X(DeclaredReader, entry=FORMATS[0])``."""
 
     entry: FormatEntry
     id: str
@@ -111,13 +107,11 @@ def raw_name(reader: Reader[Any]) -> str:
 
 
 def as_windowed_reader(reader: Reader[Any]) -> Windowed | None:
-    """Returns the reader if it can load time windows, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Windowed) else None
 
 
 def as_identifying_reader(reader: Reader[Any]) -> Identifying | None:
-    """Returns the reader if it can identify the job of a profile, otherwise None."""
     able = _loaded(reader)
     return able if isinstance(able, Identifying) else None
 

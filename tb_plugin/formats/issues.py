@@ -76,8 +76,6 @@ class _Entry(msgspec.Struct):
 
 
 class IssueLog(msgspec.Struct):
-    """Collects problems during a read."""
-
     entries: dict[tuple[str, str], _Entry] = msgspec.field(default_factory=dict)
 
     def add(
@@ -97,10 +95,7 @@ class IssueLog(msgspec.Struct):
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all problems. Their order does not depend on the chunk size.
-
-        If a code has more than MAX_TEXTS texts, the rarest texts are merged into one entry.
-        """
+        """Returns all problems, whatever the chunk size. The rarest texts beyond MAX_TEXTS per code are merged."""
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
             by_code.setdefault(code, []).append(entry)

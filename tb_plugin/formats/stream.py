@@ -1,7 +1,4 @@
-"""Decompression in bounded pieces.
-
-The type of compression is recognised by content, never by file name.
-"""
+"""Decompression in bounded pieces."""
 
 from __future__ import annotations
 
@@ -28,8 +25,6 @@ _DAMAGED: Any = igzip_lib.IsalError  # the type stub declares it as an instance
 
 
 class _Stored(io.RawIOBase):
-    """Stored bytes as a file object for Arrow."""
-
     def __init__(self, block: Callable[[], bytes]) -> None:
         super().__init__()
         self._block = block
@@ -46,11 +41,7 @@ class _Stored(io.RawIOBase):
 
 
 class TextStream:
-    """Reads and decompresses text in pieces of bounded size, so that a decompression bomb cannot exhaust the
-    memory.
-
-    After each block, ``progress`` is called with the fraction of stored bytes read (0 to 1).
-    """
+    """Decompresses text in bounded pieces, against bombs. ``progress`` gets the fraction of stored bytes read."""
 
     def __init__(
         self,
@@ -80,11 +71,7 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Returns at most ``size`` bytes of text, and b"" only at the end.
-
-        Raises UnreadableTrace if the text is far larger than the archive. Also raises any error that the source or
-        ``progress`` raises.
-        """
+        """Returns at most ``size`` bytes, b"" only at the end. Raises UnreadableTrace for a decompression bomb."""
         if self._ended:
             return b""
         text = self._inflated(size) if self._gzip else self._unpacked(size) if self._zstd else self._plain(size)
@@ -146,10 +133,7 @@ class TextStream:
                 return text
 
     def _next_member(self) -> bool:
-        """Starts the next gzip member. Returns False if there is none.
-
-        A file has several members if gzip files were concatenated, or if it was compressed in blocks.
-        """
+        """Starts the next gzip member, as in concatenated files. Returns False if there is none."""
         rest = self._member.unused_data + self._pending
         while len(rest) < len(GZIP_MAGIC):
             block = self._block()

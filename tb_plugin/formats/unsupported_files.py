@@ -60,11 +60,9 @@ _WEIGHTS = (
 )
 FOREIGN = (
     Foreign(
-        (
-            "The file is empty. export_stacks needs with_stack=True and "
-            "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True). For an unused device, "
-            "export_stacks writes an empty file."
-        ),
+        "The file is empty. export_stacks needs with_stack=True and "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True). For an unused device, "
+        "export_stacks writes an empty file.",
         path=r"(?:stacks?[^/]{0,100}|self_[a-z]{1,20}_time_total[^/]{0,20})\.txt$",
         is_empty=True,
     ),
@@ -73,10 +71,8 @@ FOREIGN = (
         head=rb"\Aversion https://git-lfs\.github\.com/spec/",
     ),
     Foreign(
-        (
-            "This is an image from export_memory_timeline, which contains no numbers. Export to a file name "
-            "that ends in .raw.json.gz."
-        ),
+        "This is an image from export_memory_timeline, which contains no numbers. Export to a file name "
+        "that ends in .raw.json.gz.",
         head=rb"(?i)\A<html>[\s\S]{0,400}?(?:Memory Timeline HTML</title>|<img src=['\"]data:image/png;base64,)",
     ),
     Foreign(
@@ -84,10 +80,8 @@ FOREIGN = (
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?<title>[^<]{0,80}memray",
     ),
     Foreign(
-        (
-            "This is a tlparse report about torch.compile. It contains no training times. Open its "
-            "index.html in a browser."
-        ),
+        "This is a tlparse report about torch.compile. It contains no training times. Open its "
+        "index.html in a browser.",
         path=r"\A(?P<folder>(?:.*/)?)(?:failures_and_restarts\.html|compile_directory\.json)\Z",
         head=rb"(?i)\A<(?:!doctype\s+html|html)\b[\s\S]*?(?:tlparse|Stack trie|IR dumps)",
     ),
@@ -104,11 +98,9 @@ FOREIGN = (
     Foreign(_ASCEND, path=r"\A(?P<folder>(?:.*/)?ASCEND_PROFILER_OUTPUT/)", is_part=True),
     Foreign(_ASCEND, path=r"(?:^|/)trace_view\.json(?:\.gz)?$", is_part=True),
     Foreign(
-        (
-            "This is raw data of an Ascend profiler. Convert it with "
-            "torch_npu.profiler.profiler.analyse(...). The output of msprof --export=on cannot be opened "
-            "here."
-        ),
+        "This is raw data of an Ascend profiler. Convert it with "
+        "torch_npu.profiler.profiler.analyse(...). The output of msprof --export=on cannot be opened "
+        "here.",
         path=r"\A(?P<folder>(?:.*/)?PROF_\d+_\d+_[A-Za-z]+/)",
     ),
     Foreign(
@@ -121,10 +113,8 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0[\s\S]*?(?:CUPTI_ACTIVITY_KIND_|TARGET_INFO_SESSION|NVTX_EVENTS)",
     ),
     Foreign(
-        (
-            "This is a report of Nsight Compute about single kernels. Open it in Nsight Compute, or record "
-            "with torch.profiler."
-        ),
+        "This is a report of Nsight Compute about single kernels. Open it in Nsight Compute, or record "
+        "with torch.profiler.",
         path=r"(?i)\.(?:ncu-repz?|nsight-cuprof-report)\Z",
     ),
     Foreign(
@@ -138,17 +128,13 @@ FOREIGN = (
         head=rb'\A\{\s*"rocprofiler-sdk-tool"\s*:|\ASQLite format 3\0[\s\S]*?(?:rocpd_|rocpd_kernelapi)',
     ),
     Foreign(
-        (
-            "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to write a trace "
-            "that can be opened here."
-        ),
+        "This is output of Intel's unitrace. Run unitrace with --chrome-kernel-logging to write a trace "
+        "that can be opened here.",
         path=r"\.metrics\.\d+\.csv\Z|(?:^|/)unitrace[^/]*\.(?:csv|txt)\Z",
     ),
     Foreign(
-        (
-            "This is debug output of torch.compile (torch_compile_debug). It contains code and graphs, but "
-            "no training times."
-        ),
+        "This is debug output of torch.compile (torch_compile_debug). It contains code and graphs, but "
+        "no training times.",
         path=r"\A(?P<folder>(?:.*/)?torch_compile_debug/)",
     ),
     Foreign(
@@ -180,10 +166,8 @@ FOREIGN = (
         head=rb"\ASQLite format 3\0",
     ),
     Foreign(
-        (
-            "This file contains weights or a checkpoint, not a profile. To write a memory snapshot, use "
-            "torch.cuda.memory._dump_snapshot(path), not torch.save."
-        ),
+        "This file contains weights or a checkpoint, not a profile. To write a memory snapshot, use "
+        "torch.cuda.memory._dump_snapshot(path), not torch.save.",
         path=_WEIGHTS,
         head=rb"\APK\x03\x04[\s\S]{0,200}?/(?:data\.pkl|byteorder|\.format_version)"
         rb"|\A\x80\x02(?:\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e|[\s\S]{0,4096}?ctorch\._utils\n_rebuild_)|\A\x80[\x03-\x05][\s\S]{0,4096}?torch\._utils",
@@ -194,17 +178,13 @@ FOREIGN = (
         head=rb"\APK\x03\x04",
     ),
     Foreign(
-        (
-            "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, "
-            "or record with node --trace-event-categories v8,node. Both kinds of files can be opened here."
-        ),
+        "This is a V8 profile (Node, Chrome's DevTools). Open it at speedscope.app and export it there, "
+        "or record with node --trace-event-categories v8,node. Both kinds of files can be opened here.",
         path=r"\.cpuprofile\Z",
     ),
     Foreign(
-        (
-            "This text file has the encoding UTF-16, probably from PowerShell's >. Save it as UTF-8: "
-            "Get-Content a.json | Set-Content -Encoding utf8 b.json."
-        ),
+        "This text file has the encoding UTF-16, probably from PowerShell's >. Save it as UTF-8: "
+        "Get-Content a.json | Set-Content -Encoding utf8 b.json.",
         head=rb"\A(?:\xff\xfe|\xfe\xff)",
     ),
     Foreign(
@@ -237,21 +217,14 @@ _UNCLAIMED_NAMES = (
         r"|\.(?:gz|jsonl|ndjson|chrome_?trace|trace|tracing|prof|profile|lprof|perf|pprof|pb|db|sqlite3?|dump|snapshot"
         r"|ctf|otf2|fxt|etl|jfr|nettrace|systrace|ftrace)\Z"
         r"|(?:^|/)(?:[^/.]*[_-])?(?:trace|dump|snapshot)(?:[_-]rank)?[_-]?\d*\Z",
-        (
-            "This file name is not recognised. Rename the file so that its name ends in the extension of its "
-            "format (.json, .json.gz, .pickle, .pftrace)."
-        ),
+        "This file name is not recognised. Rename the file so that its name ends in the extension of its "
+        "format (.json, .json.gz, .pickle, .pftrace).",
     ),
 )
 
 
 def identify_unsupported(path: str, head: bytes, is_refused: bool = False, is_chosen: bool = False) -> str:
-    """Returns a description of an unsupported file, based on its path and first bytes (uncompressed), or "" if the
-    type is unknown.
-
-    ``is_refused``: every reader has rejected the file. ``is_chosen``: the user chose the file, so its path matters
-    only for entries with ``is_part``.
-    """
+    """Returns what an unsupported file is, by path and first bytes, or "". The path of a chosen file rarely counts."""
     text = text_start(head)
     for kind in FOREIGN:
         if (kind.is_empty and head) or (kind.is_last and not is_refused):
@@ -272,10 +245,7 @@ def _by_path() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @functools.lru_cache(_CACHED_PATHS)
 def place_of(path: str) -> tuple[str, str]:
-    """Returns the file or its folder, and a description, based only on the path.
-
-    Returns ("", "") if the type is unknown.
-    """
+    """Returns the file or its folder, and a description, based only on the path. Returns ("", "") if the type is unknown."""
     for pattern, text in _by_path():
         if found := pattern.search(path):
             folder = found.groupdict().get("folder")
@@ -289,10 +259,7 @@ def advice_for_unread(path: str) -> str:
 
 
 def in_short(explained: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merges equal explanations.
-
-    If many files have the same one, they are replaced by their common folder and a count.
-    """
+    """Merges equal explanations. If many files have the same one, they are replaced by their common folder and a count."""
     by_text: dict[str, dict[str, None]] = defaultdict(dict)
     for place, text in explained:
         by_text[text][place] = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tb_plugin.formats.issues import IssueLog
@@ -11,17 +13,32 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{19}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+_JSON = json.JSONDecoder()
+_NEXT_OBJECT = re.compile(r"[\s,]{0,256}(?=\{)")
+
+
+def read_damaged_list(text: str, opening: str, take: Callable[[Any, str], None]) -> tuple[int, int]:
+    """Passes the objects before the damage, with their text, to ``take``. ``opening`` matches the start of the list.
+
+    Returns the offsets of the opening (-1 = none) and after the last object.
+    """
+    begin = re.search(opening, text)
+    at = begin.end() if begin else len(text)
+    try:
+        while (start := _NEXT_OBJECT.match(text, at)) is not None:
+            item, at = _JSON.raw_decode(text, start.end())
+            take(item, text[start.end() : at])
+    except (ValueError, RecursionError):
+        pass
+    return begin.start() if begin else -1, at
+
+
 def valid_unicode(text: str) -> str:
-    """Replaces lone surrogates."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def to_storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
-    """Removes lone surrogates and integers beyond 64 bits from a decoded JSON value.
-
-    Such integers become None, but stay unchanged if ``numbers`` is False. Both kinds of changes are counted in
-    ``log``.
-    """
+    """Removes lone surrogates from decoded JSON, and, if ``numbers``, integers beyond 64 bits (None). Logs both."""
     return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
 
 

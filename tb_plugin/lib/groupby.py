@@ -29,10 +29,7 @@ _DENSE_RANGE_FACTOR = 8
 
 
 class Groups(msgspec.Struct, frozen=True, eq=False):
-    """A grouping of rows.
-
-    ``of`` is the group index of each row. ``first`` is the first row of each group.
-    """
+    """A grouping of rows. ``of`` is the group index of each row. ``first`` is the first row of each group."""
 
     of: Int64
     first: Int64
@@ -41,7 +38,6 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return len(self.first)
 
     def count(self) -> Int64:
-        """Returns the number of rows of each group."""
         return np.bincount(self.of, minlength=len(self)).astype(np.int64)
 
     def sum(self, values: Whole) -> Int64:
@@ -49,7 +45,6 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return _sums(self.of, values, len(self))
 
     def sum_real(self, values: Float64) -> Float64:
-        """Returns the floating-point sum of each group."""
         return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
 
     def min(self, values: Int64) -> Int64:
@@ -63,14 +58,10 @@ class Groups(msgspec.Struct, frozen=True, eq=False):
         return high
 
     def any(self, flags: Bool) -> Bool:
-        """Returns for each group whether the flag is set in any of its rows."""
         return np.bincount(self.of[flags], minlength=len(self)) > 0
 
     def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
-        """Returns one array per share (0..1).
-
-        Each contains that percentile of every group, interpolated like ``numpy.quantile``.
-        """
+        """Returns one array per share (0..1): that percentile of every group, interpolated like ``numpy.quantile``."""
         order = np.lexsort((values, self.of))
         ordered = values[order].astype(np.float64)
         count = self.count()
@@ -108,10 +99,7 @@ def number_groups(values: Whole) -> tuple[Int64, int]:
 
 
 def codes(*keys: Int64) -> Int64:
-    """Returns one integer per row. Codes are equal for equal keys and have the same order as the keys.
-
-    Codes are less than twice the number of rows and may have gaps.
-    """
+    """Returns numbers below twice the row count, equal for equal keys, and in key order, possibly with gaps."""
     code, count, rows = np.zeros(len(keys[0]), np.int64), 1, len(keys[0])
     for key in keys:
         if rows and (key.min() < 0 or key.max() >= rows):
@@ -132,19 +120,13 @@ def distinct_values(*columns: Int64) -> Int64:
 
 
 def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
-    """Returns the distinct rows, sorted by the first column, then by the next column, and so on.
-
-    ``numpy.unique`` along an axis is far slower.
-    """
+    """Returns the distinct rows, sorted by columns. ``numpy.unique`` along an axis is far slower."""
     first = group_sorted(*columns).first
     return tuple(column[first] for column in columns)
 
 
 def places_of(chosen: Whole, count: int) -> Int32:
-    """Returns the position in ``chosen`` of each row; -1 if the row is not in ``chosen``.
-
-    The result has ``count + 1`` elements. The last element is -1, so that index -1 maps to -1.
-    """
+    """Returns the position in ``chosen`` of each of ``count`` rows; -1 = none, also as an additional last element."""
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)
     return places
@@ -168,10 +150,7 @@ def sum_by(of: Whole, values: Int64, count: int) -> Int64:
 
 
 def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
-    """Returns a quantile of each group, without interpolation; 0 for empty groups.
-
-    ``hundredths`` is 50 for the lower median and 100 for the maximum.
-    """
+    """Returns a quantile (50: lower median) of each group, without interpolation; 0 for empty groups."""
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
     filled = rows > 0
@@ -182,10 +161,7 @@ def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
 
 
 def median_by(of: Int64, values: Int64, count: int) -> Int64:
-    """Returns the median of each group; 0 for empty groups.
-
-    For an even number of rows, the median is the mean of the two middle values.
-    """
+    """Returns the median of each group, the mean of two middle values; 0 for empty groups."""
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
     filled = rows > 0
@@ -218,11 +194,7 @@ def order_within(of: Int64, values: Int64) -> Int64:
 
 
 def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """Maps columns of (group, time) to one time axis on which each group starts after the end of the previous
-    group.
-
-    One sweep can then process all groups. The order within a group is preserved, but distances may change.
-    """
+    """Puts groups of times one after the other on one axis. Order within a group remains, distances may change."""
     low = min((int(time.min()) for _, time in columns if len(time)), default=0)
     width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
     groups = max((int(of.max()) for of, _ in columns if len(of)), default=0) + 2

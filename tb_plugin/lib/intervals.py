@@ -45,17 +45,14 @@ def union(start: Int64, end: Int64) -> Ranges:
 
 
 def join(*sets: Ranges) -> Ranges:
-    """Returns the union of several sets."""
     return union(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
 
 
 def measure(ranges: Ranges) -> int:
-    """Returns the total length of a set, in nanoseconds."""
     return int((ranges.end - ranges.start).sum())
 
 
 def contains(ranges: Ranges, times: Int64) -> Bool:
-    """Returns whether each time is in the set."""
     inside: Bool
     if len(ranges) == 1:
         inside = (times >= ranges.start[0]) & (times < ranges.end[0])
@@ -66,7 +63,6 @@ def contains(ranges: Ranges, times: Int64) -> Bool:
 
 
 def overlaps(ranges: Ranges, start: Int64, end: Int64) -> Bool:
-    """Returns whether each interval ``[start[i], end[i])`` overlaps the set."""
     index = np.searchsorted(ranges.end, start, side="right")
     found: Bool = np.maximum(np.append(ranges.start, np.iinfo(np.int64).max)[index], start) < end
     return found
@@ -94,13 +90,11 @@ def intersect(a: Ranges, b: Ranges) -> Ranges:
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
-    """Returns the set difference ``a`` minus ``b``."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b01)
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Returns each set minus all earlier sets."""
     found: list[Ranges] = []
     before = EMPTY
     for at in range(0, len(sets), _MAX_SETS - 1):
@@ -113,10 +107,7 @@ def first_in(*sets: Ranges) -> list[Ranges]:
 
 
 class _Sweep:
-    """All interval bounds of up to _MAX_SETS sets, sorted.
-
-    Bit i of ``inside`` tells whether set i contains the time between two adjacent bounds (``left``, ``right``).
-    """
+    """Bounds of up to _MAX_SETS sets. Bit i of ``inside``: set i contains the time from ``left`` to ``right``."""
 
     def __init__(self, *sets: Ranges) -> None:
         times = np.concatenate([bounds for ranges in sets for bounds in (ranges.start, ranges.end)])
@@ -135,10 +126,7 @@ class _Sweep:
 
 
 def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
-    """Returns for each key the length of the union of its intervals, in nanoseconds.
-
-    Keys are 0 .. count - 1. Rows may be in any order.
-    """
+    """Returns the length of the union of the intervals of each key (0 .. count - 1), in nanoseconds."""
     if not len(key):
         return np.zeros(count, np.int64)
     low = min(int(start.min()), int(end.min()))
@@ -165,10 +153,7 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
 
 
 def split_by_gaps(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
-    """Splits recordings, given as (start, end) pairs, into groups at each gap longer than ``slack_ns``.
-
-    Returns the indices of each group, in order of time.
-    """
+    """Splits (start, end) pairs at gaps longer than ``slack_ns``. Returns the indices of each group, by time."""
     groups: list[list[int]] = []
     until = 0
     for place in sorted(range(len(recordings)), key=lambda place: recordings[place][0]):

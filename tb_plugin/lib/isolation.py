@@ -17,11 +17,7 @@ log = logging.getLogger("torch_trace")
 
 
 def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFailed], Value] | None = None) -> Value:
-    """Returns the result of ``make``. After a bug, logs the traceback and returns the result of ``fallback``.
-
-    ``part`` is the title for users. If ``fallback`` is None, a bug raises PartFailed. Expected errors
-    (TorchTraceError), MemoryError and closed pipes are raised unchanged.
-    """
+    """Runs ``make``. A bug is logged and gives ``fallback``, or raises PartFailed. Expected errors are raised unchanged."""
     try:
         return make()
     except PartFailed as error:  # a nested part failed

@@ -8,12 +8,10 @@ from typing import Any
 
 
 def name_of(kind: type[Any]) -> str:
-    """Returns the name of a class as ``module:class``."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def load_object(name: str) -> Any:
-    """Imports and returns the object ``module:name``."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -24,7 +22,6 @@ def load_class(name: str) -> type[Any]:
 
 
 def public_modules(folder: str) -> list[str]:
-    """Returns the names of the modules in a folder, sorted."""
     files = (each.stem for each in Path(folder).glob("*.py"))
     return sorted(name for name in files if not name.startswith("_"))
 

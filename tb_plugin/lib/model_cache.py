@@ -44,10 +44,7 @@ _Slot = tuple[int, Hashable]
 
 
 class Memo:
-    """Cached values by owner and key.
-
-    The values use at most ``limit_bytes``. The latest value is cached even if it is larger.
-    """
+    """Cached values by owner and key, of at most ``limit_bytes`` except for the latest value."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
@@ -59,10 +56,7 @@ class Memo:
         self._gone: deque[int] = deque()
 
     def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
-        """Returns the cached value. If there is none, computes the value with ``make`` and caches it.
-
-        ``size_bytes`` replaces the measured size, for values in mapped files. Raises the errors of ``make``.
-        """
+        """Returns the cached value, or that of ``make``. ``size_bytes`` replaces the measured size, for mapped files."""
         cached: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
         slot = (id(owner), key)
         with self._lock:
@@ -127,10 +121,7 @@ MEMO = Memo()
 
 
 def cached_by_argument(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
-    """Decorates a function so that its results are cached. The first argument is the owner.
-
-    All other arguments must be hashable.
-    """
+    """Caches the results of a function by its first argument, the owner. All others must be hashable."""
 
     @wraps(make)
     def cached(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:

@@ -16,11 +16,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 class Curve(msgspec.Struct, frozen=True, eq=False):
-    """A step function: ``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``.
-
-    The last value has no end. ``before`` is the value before the first time. Times are sorted. If a time occurs
-    several times, its last value is used.
-    """
+    """``value[i]`` is valid from ``time_ns[i]`` to the next time, the last one without end. The last of equal times wins."""
 
     time_ns: Int64
     value: Float64
@@ -28,10 +24,7 @@ class Curve(msgspec.Struct, frozen=True, eq=False):
 
 
 class Bins(msgspec.Struct, frozen=True, eq=False):
-    """Mean, minimum and maximum of a curve in each bin.
-
-    Times with unknown value are ignored. All three are NaN if the value is unknown in the whole bin.
-    """
+    """Mean, minimum and maximum of the known times in each bin; NaN if there are none."""
 
     mean: Float64
     low: Float64
@@ -47,10 +40,7 @@ def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
 
 
 def bin_curve(curve: Curve, edges_ns: Int64) -> Bins:
-    """Computes the statistics of a curve in each bin ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
-
-    The sum for a mean starts at 0 in each bin, so that short bins of long traces lose no precision.
-    """
+    """Returns statistics per bin in linear time. Sums start at 0 in each bin, so that short bins lose no precision."""
     left, right = edges_ns[:-1], edges_ns[1:]
     first = np.searchsorted(curve.time_ns, edges_ns, side="left")
     changes = np.flatnonzero(first[1:] > first[:-1])
@@ -95,11 +85,7 @@ def indicator(ranges: Ranges) -> Curve:
 
 
 def sum_of_intervals(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
-    """Returns the sum over time of the weights of all intervals ``[start, end)`` that contain that time.
-
-    The default weight is 1, which gives the number of intervals. Empty and inverted intervals are ignored. Where
-    there is no interval, the sum is exactly 0, because rounding errors are removed.
-    """
+    """Returns the sum of weights (default 1) of the intervals at each time, exactly 0 where there are none."""
     proper = np.flatnonzero(end_ns > start_ns)
     if not len(proper):
         return Curve(np.empty(0, np.int64), np.empty(0), 0.0)

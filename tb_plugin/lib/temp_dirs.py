@@ -47,10 +47,7 @@ class PrivateFolder:
 
 
 def remove_abandoned() -> None:
-    """Removes private directories whose process has ended.
-
-    A directory that has no lock is skipped, because another process may be creating it.
-    """
+    """Removes directories of ended processes. One without a lock is skipped: a process may be creating it."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):

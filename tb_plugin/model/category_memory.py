@@ -43,7 +43,6 @@ class RawCategoryMemory(msgspec.Struct, frozen=True, eq=False):
     time_ns: Int64
     """Time in nanoseconds since 1970; ``BEFORE`` for memory that was allocated before the recording."""
     category: Int8
-    """Index into ``CATEGORIES``."""
     action: Int8
     bytes: Int64
     end_ns: int
@@ -56,9 +55,7 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
     origin_ns: int
     """Time of the first change, in nanoseconds since 1970."""
     end_ns: int
-    """End of the recording, in nanoseconds since ``origin_ns``."""
     time_ns: Int64
-    """Time of each change, in nanoseconds since ``origin_ns``."""
     category: Int8
     action: Int8
     bytes: Int64
@@ -73,7 +70,6 @@ class CategoryMemory(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
-        """Returns, for each time, the number of changes that happened at or before that time."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:

@@ -12,15 +12,11 @@ from tb_plugin.model.trace.report import ReadReport
 
 
 class Cluster(msgspec.Struct, frozen=True, eq=False):
-    """Tables that a profiler reports about the ranks of a job.
-
-    A table that the profiler does not report is not in ``tables``.
-    """
+    """Tables that a profiler reports about the ranks of a job. ``tables`` lacks those that it does not report."""
 
     tables: Mapping[str, pa.Table]
     """Tables by name, with the columns of ``trace.job_tables.SCHEMAS``."""
     profile_info: Mapping[str, str]
-    """Metadata of the job, such as versions and the sizes of parallel groups."""
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:

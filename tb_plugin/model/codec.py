@@ -31,10 +31,7 @@ _POSITION = re.compile(r"\.\d+")
 
 
 def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
-    """Writes a model to ``path``.
-
-    The write is not atomic: callers write a temporary file and then rename it. Raises OSError.
-    """
+    """Writes a model. Callers rename a temporary file, because the write is not atomic. Raises OSError."""
     split = _Split(profiler)
     header = split.value(type(model), model, "")
     split.columns |= {name: pa.array(np.concatenate(parts)) for name, parts in split.parts.items()}
@@ -43,11 +40,7 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 
 
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
-    """Maps a model file into memory. Raises CacheFileLost if the file is missing, is damaged, or has another
-    version.
-
-    Does not verify the checksum. If another process wrote the file, the caller must verify the checksum first.
-    """
+    """Maps a file into memory, without a checksum test. Raises CacheFileLost: missing, damaged, or of another version."""
     with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
         if (header["model"], header["version"]) != (kind.__name__, version):
@@ -65,16 +58,10 @@ def _as_value_error() -> Iterator[None]:
 
 
 class _Split(msgspec.Struct):
-    """Splits a model into columns and a JSON header."""
-
     profiler: Lookup
     columns: dict[str, pa.Array] = msgspec.field(default_factory=dict)
     parts: dict[str, list[Any]] = msgspec.field(default_factory=dict)
-    """Arrays that are elements of tuples, grouped into columns.
-
-    The arrays of a column are concatenated, because one column per array would need more space than the values
-    themselves.
-    """
+    """Arrays of tuples, by column; one column per array would need more space than the values."""
 
     def value(self, hint: Any, value: Any, path: str) -> Any:
         if hint is Recorder:
@@ -114,8 +101,6 @@ class _Split(msgspec.Struct):
 
 
 class _Join(msgspec.Struct):
-    """Rebuilds a model from its columns and its header."""
-
     table: pa.Table
     profiler: Lookup
     names: frozenset[str] = frozenset()

@@ -44,7 +44,6 @@ class ExecutionTrace(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
     nodes: pa.Table
     tensors: pa.Table
     schema: str
-    """Schema version of the file."""
     process: int | None
     report: ReadReport
 

@@ -47,9 +47,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 =
-    none.
-    """
+    """Sequence numbers of the last collectives that the rank enqueued, started and completed in one group; -1 = none."""
 
     group_number: int
     enqueued: int
@@ -66,20 +64,11 @@ class RawFlight(msgspec.Struct, frozen=True, eq=False):
     status: tuple[Status, ...]
     version: str
     library: str
-    """Version of the communication library; empty if unknown."""
     report: ReadReport
 
 
-class Flight(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Flight recorder data. The calls are sorted by record number and have additional computed columns."""
-
-    records: pa.Table
-    """One row per call, with the columns of ``SCHEMA`` and the computed columns ``finished`` and ``duration_ns``."""
-    groups: tuple[Group, ...]
-    status: tuple[Status, ...]
-    version: str
-    library: str
-    report: ReadReport
+class Flight(RawFlight, frozen=True, eq=False, dict=True, weakref=True):
+    """Calls sorted by record number. ``records`` has the computed columns ``finished`` and ``duration_ns`` too."""
 
     def __len__(self) -> int:
         return int(self.records.num_rows)

@@ -28,30 +28,22 @@ class Places(msgspec.Struct, frozen=True, eq=False):
     """Nodes of the merged stacks of each thread, parents first. ``own`` does not include the values of child nodes."""
 
     label: Int32
-    """Index of the node's frame name in ``StackProfile.names``."""
     parent: Int32
     thread: Int32
     own: Int64
 
 
 class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """Merged stacks, with a value per node and the unit of the values."""
-
     names: pa.Array
-    """Frame names (large_string)."""
     places: Places
     threads: tuple[str, ...]
     stacks: int
-    """Number of stacks in the file."""
     counted: Counted
     what: str
     """Quantity that the values measure, according to the content or the name of the file; empty if unknown."""
     report: ReadReport
     node: Int64 = no_rows(np.int64)
-    """Ids of the CUDA graph nodes that have stacks in this profile, ascending.
-
-    Empty if the profile contains no graph nodes.
-    """
+    """Ids of the CUDA graph nodes that have stacks in this profile, ascending; may be empty."""
     node_place: Int32 = no_rows(np.int32)
     """For each CUDA graph node, the index in ``Places`` of its innermost frame."""
 
@@ -60,11 +52,7 @@ class StackProfile(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=Tru
 
 
 def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) -> Places:
-    """Returns the merged stacks.
-
-    ``frame`` contains the frames of all stacks, one stack after the other, outermost frame first. ``first``
-    contains the index in ``frame`` where each stack starts.
-    """
+    """Merges stacks: the frames of stack i, outermost first, start at ``frame[first[i]]``."""
     length = np.minimum(np.diff(first), MAX_DEPTH)
     builder = _Builder()
     node = thread.astype(np.int64)
@@ -112,10 +100,7 @@ class _Builder:
         self._made = 0
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
-        """Returns the node of each frame.
-
-        ``above`` contains the parent of each frame: a node or, on the first level, a thread.
-        """
+        """Returns the node of each frame. ``above``: its parent, a node or, on the first level, a thread."""
         places = group(above, frame)
         first = places.first
         self._label.append(frame[first])
@@ -135,10 +120,7 @@ class _Builder:
 
 
 def captured_by_node(profile: StackProfile) -> Captured:
-    """Returns the calls that enclose the launch of each graph node.
-
-    String ids in the result are indices into the names of the profile.
-    """
+    """Returns the calls around the launch of each graph node. String ids are indices into the profile's names."""
     places = profile.places
     scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)
     return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

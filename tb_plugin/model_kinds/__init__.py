@@ -1,7 +1,4 @@
-"""Models: the kinds of profiles.
-
-``MODELS`` declares all models. Their code is imported at first use.
-"""
+"""Models: the kinds of profiles."""
 
 from __future__ import annotations
 

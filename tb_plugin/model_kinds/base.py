@@ -29,7 +29,6 @@ class Outline(msgspec.Struct, frozen=True):
     report: ReadReport
     steps: Sequence[StepInfo] = ()
     window: WindowInfo | None = None
-    """The window that is open; None if the whole trace is open."""
     clock: ClockInfo | None = None
     """Wall-clock time of the recording, if known."""
     all_steps: Sequence[str] = ()
@@ -56,18 +55,12 @@ class Model(Protocol[Raw, Made]):
     """Page features that all profiles of this model support."""
 
     @property
-    def raw(self) -> type[Raw]:
-        """Returns the type of the result of readers."""
-        ...
+    def raw(self) -> type[Raw]: ...
 
     @property
-    def type(self) -> type[Made]:
-        """Returns the type that views accept."""
-        ...
+    def type(self) -> type[Made]: ...
 
-    def assemble(self, raw: Raw) -> Made:
-        """Builds the model, including all derived data, from the result of a reader."""
-        ...
+    def assemble(self, raw: Raw) -> Made: ...
 
     def write(self, made: Made, path: str) -> None:
         """Writes the model to a file. Raises OSError."""
@@ -80,26 +73,19 @@ class Model(Protocol[Raw, Made]):
     def outline(self, made: Made) -> Outline: ...
 
     def open_companion(self, made: Made, path: str) -> None:
-        """Opens or creates further cached data next to the file ``path``. Raises CacheRefused.
-
-        Use this for data that is too expensive to compute in each process.
-        """
+        """Opens or creates data next to ``path`` that is too expensive to compute per process. Raises CacheRefused."""
         ...
 
 
 def as_read(raw: Any) -> Any:
-    """Returns ``raw``. Used by models that are equal to the result of the reader."""
     return raw
 
 
 def no_clock(made: Any) -> ClockInfo | None:
-    """Returns None. Used by models that have no wall-clock time."""
     return None
 
 
 class Reported(Protocol):
-    """A model that contains the report of its reader."""
-
     @property
     def report(self) -> ReadReport: ...
 
@@ -127,5 +113,4 @@ class FileModel(msgspec.Struct, Generic[Raw, Filed], eq=False):
     def outline(self, made: Filed) -> Outline:
         return Outline(made.report, clock=self.clock(made))
 
-    def open_companion(self, made: Filed, path: str) -> None:
-        """Does nothing: there are no further files."""
+    def open_companion(self, made: Filed, path: str) -> None: ...

@@ -10,11 +10,7 @@ from tb_plugin.model_kinds.base import Feature, Model, Outline
 
 
 class ModelEntry:
-    """A row of ``MODELS``. ``raw`` and ``made`` are the names of classes (see ``lib/lazy.py``).
-
-    The entry implements ``Model``. At first use it imports the storage of the model from
-    ``place`` (``module:name``).
-    """
+    """A row of ``MODELS``: a ``Model`` whose storage is imported from ``place`` at first use. ``raw``, ``made``: classes."""
 
     def __init__(
         self,

@@ -28,15 +28,11 @@ _AGAIN = "It will be computed again: repeat the request."
 
 
 def levels_path(path: str) -> str:
-    """Returns the path of the timeline levels that belong to a column file."""
     return str(Path(path).with_suffix(".levels"))
 
 
 def levels_of(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the memory-mapped timeline levels of a trace. Creates their file if necessary.
-
-    Raises CacheRefused.
-    """
+    """Returns the memory-mapped timeline levels of a trace. Creates their file if necessary. Raises CacheRefused."""
     return MEMO.get(trace, levels_of, lambda: _opened(trace, levels_path(path)), size_bytes=0)
 
 
@@ -85,10 +81,7 @@ def write(pyramid: Pyramid, path: str) -> None:
 
 
 def read(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the memory-mapped timeline levels of a trace.
-
-    Raises CacheFileLost if the file is missing or damaged, or belongs to another trace.
-    """
+    """Maps timeline levels into memory. Raises CacheFileLost: missing, damaged, or of another trace."""
     with cache_file_errors("The timeline levels are", path, _AGAIN):
         if not has_valid_checksum(path):
             raise CacheFileLost("The timeline levels are damaged.", path, _AGAIN)

@@ -21,7 +21,6 @@ class TraceModel:
     version = 19
 
     def assemble(self, raw: RawTrace) -> TraceTable:
-        """Builds a trace, including nesting, launches and steps. Raises UnreadableTrace."""
         return assemble(raw)
 
     def write(self, made: TraceTable, path: str) -> None:
@@ -46,7 +45,6 @@ class TraceModel:
         return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
 
     def open_companion(self, made: TraceTable, path: str) -> None:
-        """Opens or creates the timeline levels. Raises CacheRefused."""
         levels_of(made, path)
 
 

@@ -1,11 +1,10 @@
 """Payloads: the data types of server responses.
 
-Each kind of payload has one file. TypeScript types are generated from these classes (``make types``).
+TypeScript types are generated from these classes (``make types``).
 """
 
 from tb_plugin.payloads.bands import Bands, BandsEnvelope
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo
-from tb_plugin.payloads.breakdown import Breakdown, Slice
 from tb_plugin.payloads.catalog import (
     CaptureInfo,
     Catalog,
@@ -24,74 +23,22 @@ from tb_plugin.payloads.catalog import (
     StepInfo,
     WorkerInfo,
 )
+from tb_plugin.payloads.charts import Breakdown, Dots, Figures, Grouping, Heat, Line, Scatter, Series, Slice
 from tb_plugin.payloads.counters import Counter, Counters
-from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
-from tb_plugin.payloads.heat import Grouping, Heat
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MapGroup, MemoryMap
 from tb_plugin.payloads.notice import Notice, Notices, Reference, Saving, Severity
-from tb_plugin.payloads.scatter import Dots, Scatter
-from tb_plugin.payloads.series import Line, Series
 from tb_plugin.payloads.table import Column, Sort, Table
 from tb_plugin.payloads.timeline import Timeline, TimelineLevel, TimelineTrack
 from tb_plugin.payloads.tree import Tree
 from tb_plugin.payloads.view import Payload, View, ViewInfo
 
 __all__ = [
-    "Bands",
-    "BandsEnvelope",
-    "Breakdown",
-    "CaptureInfo",
-    "Catalog",
-    "ClockInfo",
-    "Column",
-    "Counter",
-    "Counters",
-    "CoverageInfo",
-    "Dots",
-    "Figure",
-    "Figures",
-    "Flows",
-    "Grouping",
-    "Heat",
-    "How",
-    "IssueInfo",
-    "Line",
-    "Link",
-    "Loading",
-    "MapGroup",
-    "MemoryFlowMap",
-    "MemoryMap",
-    "Metric",
-    "Notice",
-    "Notices",
-    "Payload",
-    "Problem",
-    "Profile",
-    "ReadInfo",
-    "Reference",
-    "RunInfo",
-    "Saving",
-    "Scalar",
-    "Scatter",
-    "Series",
-    "Severity",
-    "Skipped",
-    "Slice",
-    "Sort",
-    "SpanInfo",
-    "Stage",
-    "State",
-    "StepInfo",
-    "Table",
-    "Timeline",
-    "TimelineLevel",
-    "TimelineTrack",
-    "Tree",
-    "Unit",
-    "View",
-    "ViewInfo",
-    "WindowInfo",
-    "WorkerInfo",
-]
+    "Bands", "BandsEnvelope", "Breakdown", "CaptureInfo", "Catalog", "ClockInfo", "Column", "Counter", "Counters",
+    "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "IssueInfo", "Line", "Link",
+    "Loading", "MapGroup", "MemoryFlowMap", "MemoryMap", "Metric", "Notice", "Notices", "Payload", "Problem",
+    "Profile", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity", "Skipped",
+    "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel", "TimelineTrack",
+    "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
+]  # fmt: skip

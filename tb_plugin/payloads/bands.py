@@ -33,7 +33,6 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     width: int
     """Axis units per column: 2 to the power of ``level``."""
     extent: int
-    """Length of the history in axis units."""
     has_times: bool
     peak_bytes: int
     """Maximum over the whole history of the active bytes, or of the envelopes."""
@@ -48,25 +47,17 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     rest_bytes: list[int]
     """One per column: bytes of blocks that are neither listed nor inside an envelope. They are drawn on top."""
     block: list[int]
-    """One per block: block number on the device."""
     first: list[int]
-    """One per block: first column of the block."""
     end: list[int]
     """One per block: column after the last column of the block."""
     size_bytes: list[int]
     begin: list[int]
-    """One per block: event that allocated the block; -1 = allocated before the history."""
     freed: list[int]
-    """One per block: event that requested the release of the block; -1 = none.
-
-    The block may stay active after that event.
-    """
+    """One per block: event that requested the release, after which it may stay active; -1 = none."""
     life_ns: list[int]
     """One per block: time from allocation to release request; -1 = unknown."""
     stack: list[int]
-    """One per block: index in ``lines``."""
     category: list[int]
-    """One per block: index in ``categories``."""
     stack_number: list[int]
     """One per stack: stack number; -1 = no stack."""
     lines: list[str]
@@ -76,7 +67,6 @@ class Bands(Struct, frozen=True, tag_field="kind", tag="bands"):
     categories: list[str]
     """Categories of the listed blocks; "" = no category."""
     hidden: int
-    """Number of blocks in these columns that are not listed."""
     has_private_pools: bool
     envelopes: list[BandsEnvelope]
     """Envelopes of private pools. They are drawn below all other blocks, in this order. Empty unless requested."""

@@ -20,8 +20,6 @@ Scalar = int | float | str | bool | None
 
 
 class Metric(Struct, frozen=True):
-    """The definition of a number, as shown in tooltips."""
-
     key: str
     title: str
     unit: Unit
@@ -30,16 +28,12 @@ class Metric(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """A number and its definition."""
-
     metric: Metric
     value: Scalar
     note: str = ""
 
 
 class Link(Struct, frozen=True):
-    """A link to a view, with URL parameters."""
-
     view: str
     params: dict[str, str]
     text: str
@@ -54,19 +48,15 @@ class WindowInfo(Struct, frozen=True):
     start_ns: int
     end_ns: int
     trace_ns: int
-    """Length of the whole trace."""
     first_step: str | None
     """Label of the first complete step in the window; None if there is none."""
     last_step: str | None
     steps: int
-    """Number of complete steps in the window."""
     trace_steps: int
     events: int
     trace_events: int
     peak_memory_bytes: int
-    """Estimated memory to open the whole trace."""
     budget_bytes: int
-    """Memory budget for reading traces (TORCH_TRACE_MEMORY_MB)."""
 
 
 class CoverageInfo(Struct, frozen=True):
@@ -79,6 +69,4 @@ class CoverageInfo(Struct, frozen=True):
     steps: list[str] | None = None
     """Labels of the selected steps; None = the whole trace or window."""
     window: WindowInfo | None = None
-    """The window that is open; None if the whole file is open."""
     phase: str | None = None
-    """The selected phase; None = any."""

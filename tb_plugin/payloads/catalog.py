@@ -16,8 +16,6 @@ Stage = Literal["waiting", "copying", "surveying", "reading", "assembling", "wri
 
 
 class Problem(Struct, frozen=True):
-    """An error: what happened, where, and what to do."""
-
     what: str
     where: str
     do: str
@@ -39,9 +37,7 @@ class SpanInfo(Struct, frozen=True):
     """Fraction of the file read so far, 0..1. For a remote file, copying is the first half."""
     problem: Problem | None = None
     model: str = ""
-    """Model of the profile: "trace", "snapshot", ..."""
     format: str = ""
-    """Name of the file format for users, such as "PyTorch trace"."""
     key_figures: list[Figure] = []
     """Key numbers of a profile that is ready: the first headline number of each unit."""
     is_empty: bool = False
@@ -49,8 +45,6 @@ class SpanInfo(Struct, frozen=True):
 
 
 class WorkerInfo(Struct, frozen=True):
-    """A process (rank) of a run."""
-
     name: str
     spans: list[SpanInfo]
 
@@ -67,8 +61,6 @@ class RunInfo(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """A file or folder that is not a profile. ``reason`` explains why."""
-
     path: str
     reason: str
 
@@ -99,14 +91,10 @@ class IssueInfo(Struct, frozen=True):
     first_offset: int | None
     examples: list[str]
     file: str = ""
-    """File that has the problem, if the profile has several files."""
 
 
 class ReadInfo(Struct, frozen=True):
-    """How many events of the file were loaded, repaired or dropped, and why.
-
-    ``records`` is the unit of these numbers.
-    """
+    """How many events of the file were loaded, repaired or dropped, and why. ``records`` is the unit of these numbers."""
 
     format: str
     file_bytes: int
@@ -119,13 +107,11 @@ class ReadInfo(Struct, frozen=True):
     events_unknown: int
     events_other: int
     events_outside: int
-    """Number of events outside the window that is open."""
     complete: bool
     issues: list[IssueInfo]
     records: str = "events"
     """Unit of the numbers of events; empty if the format has no such unit."""
     cut_files: list[str] = []
-    """Names of truncated files, if the profile has several files."""
 
 
 class StepInfo(Struct, frozen=True):
@@ -182,9 +168,7 @@ class CaptureInfo(Struct, frozen=True):
     beside: list[str]
     """Names of all possible captures in the folder of the trace."""
     problem: Problem | None = None
-    """The reason why a capture is not used. The numbers then exclude the capture."""
     own: bool = False
-    """Whether the trace itself contains captures."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
@@ -195,7 +179,6 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     span: str
     state: State
     fraction: float
-    """Fraction of the file read so far, 0..1. For a remote file, copying is the first half."""
     events_read: int
     """Number of events read so far; 0 for the combined state of several profiles."""
     problem: Problem | None = None
@@ -209,7 +192,6 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     window: WindowInfo | None = None
     """Set only for a profile that is ready and open as a window."""
     model: str = ""
-    """Model of the profile, such as "trace". The model determines the views. Empty for several profiles."""
     default_view: str = ""
     features: list[str] = []
     """Supported page features: "steps" to select steps, "events" to download events and open them in Perfetto."""
@@ -218,9 +200,6 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     trace_steps: list[str] = []
     """Labels of all steps of the trace, to choose another window. Empty if the whole trace is open."""
     absent: list[ViewInfo] = []
-    """Views that do not apply to the trace, with reasons.
-
-    They are not in the navigation, but links may lead to them.
-    """
+    """Views that do not apply, with reasons. They are not in the navigation, but links may lead to them."""
     capture: CaptureInfo | None = None
     """Set only for a trace that is ready and launches CUDA graphs."""

@@ -41,8 +41,6 @@ class Counters(Struct, frozen=True, tag_field="kind", tag="counters"):
     end_ns: int
     bins: int
     window_start_ns: int
-    """Start of the whole trace, or of the window that is open."""
     window_end_ns: int
     counters: list[Counter]
     omitted: int
-    """Number of counters omitted because there are too many."""

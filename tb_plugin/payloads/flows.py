@@ -30,6 +30,4 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     label: list[int]
     """One per arrow: index of the label in ``names``; -1 = no label."""
     total: int
-    """Number of matching arrows, including omitted arrows."""
     hidden: int
-    """Number of arrows omitted because there are too many."""

@@ -17,20 +17,15 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     """Start of the displayed time range, on the clock of the recording."""
     end_ns: int
     low_bytes: int
-    """Start of the displayed range of the address axis."""
     high_bytes: int
     first_ns: int
-    """Creation time of the first tensor."""
     last_ns: int
     extent_bytes: int
-    """Length of the address axis."""
     region_address: list[str]
     """Address of each region as hexadecimal text, because JSON numbers are not precise enough."""
     region_bytes: list[int]
     region_offset: list[int]
-    """Start of each region on the address axis."""
     row: list[int]
-    """One per tensor: tensor number."""
     created_ns: list[int]
     released_ns: list[int]
     """One per tensor: release time, or the end of the recording if the tensor was not released."""
@@ -38,11 +33,8 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     offset: list[int]
     size_bytes: list[int]
     tensor: list[int]
-    """One per tensor: index in ``tensors``."""
     operator: list[int]
-    """One per tensor: index in ``operators``."""
     layout: list[int]
-    """One per tensor: index in ``layouts``."""
     tensors: list[str]
     operators: list[str]
     """Operators that created tensors, in descending order of memory multiplied by time."""
@@ -50,9 +42,7 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     hidden: int
     """Number of small tensors that are not listed. The cells show where these tensors are."""
     cell_columns: int
-    """Number of cells along the time axis."""
     cell_rows: int
-    """Number of cells along the address axis."""
     cell_column: list[int]
     """Column of each vertical run of cells that contain tensors not listed."""
     cell_first: list[int]

@@ -36,26 +36,20 @@ class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
     row_first: list[int]
     """Index of the first piece of each segment. The last element is the number of pieces."""
     piece_offset: list[int]
-    """Bytes from the start of the segment to the piece."""
     piece_span: list[int]
     """Bytes from start to end of the piece, including gaps between merged blocks."""
     piece_bytes: list[int]
     piece_blocks: list[int]
-    """Number of blocks in the piece."""
     piece_block: list[int]
     """Block number on the device. For merged blocks, the number of the largest block."""
     piece_is_pending: list[bool]
     piece_line: list[int]
-    """Index in ``lines``; -1 = no recorded stack."""
     piece_unused: list[int]
     """Bytes added when the requested size was rounded up; -1 = unknown."""
     piece_begin: list[int]
     """Event that allocated the block; -1 = allocated before the history."""
     piece_in_way: list[bool]
-    """True for the adjacent blocks that are cheapest to free for the failed request.
-
-    False for all pieces if memory did not run out.
-    """
+    """True for the adjacent blocks that are cheapest to free for the failed request, if memory ran out."""
     lines: list[str]
     cell_bytes: int
     """Size limit for merging; 0 = no blocks are merged."""

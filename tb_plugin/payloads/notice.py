@@ -12,8 +12,6 @@ Severity = Literal["high", "medium", "low", "info"]
 
 
 class Reference(Struct, frozen=True):
-    """An external document, shown as a link."""
-
     text: str
     url: str
 
@@ -48,24 +46,17 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     evidence: Link | None = None
     references: list[Reference] = []
     title: str = ""
-    """Short title; may be empty."""
     why: str = ""
-    """Reason why the finding matters."""
     confidence: Literal["high", "medium", "low", ""] = ""
     """Confidence that the reported cause is right; empty = not rated."""
     saving: Saving | None = None
-    """None if the saving is unknown."""
     events: list[int] = []
     """Numbers of some events that show the finding, most important first."""
     event_count: int = 0
-    """Number of all events that show the finding."""
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
-    """Findings, most important first.
-
-    ``about`` is their subject: the training, the data, or the question of the view.
-    """
+    """Findings, most important first. ``about`` is their subject: the training, the data, or the question of the view."""
 
     name: str
     title: str

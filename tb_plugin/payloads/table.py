@@ -8,8 +8,6 @@ from tb_plugin.payloads.base import Metric, Scalar
 
 
 class Column(Struct, frozen=True):
-    """A column of a table: a metric and display options."""
-
     metric: Metric
     hidden: bool = False
     """True if the column is hidden until the user selects it in the column chooser."""
@@ -18,8 +16,6 @@ class Column(Struct, frozen=True):
 
 
 class Sort(Struct, frozen=True):
-    """The column by which rows are sorted."""
-
     key: str
     descending: bool
 
@@ -42,7 +38,4 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     sort: Sort | None
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
-    """For each numeric column, the smallest non-zero and the largest absolute value over all rows.
-
-    These values determine the unit in which the column is displayed.
-    """
+    """Smallest non-zero and largest absolute value of each numeric column, which determine its unit."""

@@ -17,7 +17,6 @@ class TimelineTrack(Struct, frozen=True):
     subtitle: str
     is_device: bool
     rows: int
-    """Number of rows: the maximum nesting depth."""
     events: int
 
 
@@ -40,7 +39,6 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     levels: list[TimelineLevel]
     """The first level contains single events. The last level contains the whole trace in one tile."""
     categories: list[str]
-    """Names of the ``category`` values in tiles."""
     has_modules: bool
     busy: list[float]
     """Busy fraction of the devices (or of the host) in time slices of equal length over the whole trace."""

@@ -6,16 +6,12 @@ from msgspec import Struct
 
 from tb_plugin.payloads.bands import Bands
 from tb_plugin.payloads.base import CoverageInfo
-from tb_plugin.payloads.breakdown import Breakdown
+from tb_plugin.payloads.charts import Breakdown, Figures, Heat, Scatter, Series
 from tb_plugin.payloads.counters import Counters
-from tb_plugin.payloads.figures import Figures
 from tb_plugin.payloads.flows import Flows
-from tb_plugin.payloads.heat import Heat
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
 from tb_plugin.payloads.memory_map import MemoryMap
 from tb_plugin.payloads.notice import Notices
-from tb_plugin.payloads.scatter import Scatter
-from tb_plugin.payloads.series import Series
 from tb_plugin.payloads.table import Table
 from tb_plugin.payloads.timeline import Timeline
 from tb_plugin.payloads.tree import Tree
@@ -56,6 +52,5 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Section of the navigation that contains the view (``Traits.group``)."""
     whole: str = ""
     """Reason why the view ignores a selected phase (``Traits.phase_note``); empty = the view uses the phase."""

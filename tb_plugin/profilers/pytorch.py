@@ -24,18 +24,16 @@ _MEMORY = "profile(profile_memory=True) records allocator events."
 
 RECORDING = {
     "device_events_missing": Advice(
-        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...). Check the job's log for messages "
-        "from Kineto or CUPTI: another profiler may have blocked the device."
+        "Add ProfilerActivity.CUDA (or XPU, MTIA) to profile(activities=...). Check the job's log for messages from Kineto "
+        "or CUPTI: another profiler may have blocked the device."
     ),
     "unlaunched": Advice(
-        "Device work without launches is normal if the profiler started while work was queued, or recorded "
-        "no host events. Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
+        "Device work without launches is normal if the profiler started while work was queued, or recorded no host events. "
+        "Use schedule(warmup=1) or more, and record ProfilerActivity.CPU too."
     ),
     "capture_missing": Advice(
-        (
-            "Record the graph capture too. Put the trace of the capture into a folder capture_traces/ "
-            "next to this trace, or select it under Capture (--capture)."
-        ),
+        "Record the graph capture too. Put the trace of the capture into a folder capture_traces/ next to this trace, or "
+        "select it under Capture (--capture)."
     ),
     "external_ids_disagree": Advice(
         "Torch Trace uses the operator around the launch. PyTorch 2.0 to 2.4 is known to write wrong ids."
@@ -48,8 +46,7 @@ RECORDING = {
     "memory_missing": Advice(_MEMORY),
     "memory_incomplete": Advice("PyTorch 1.10 and newer record both."),
     "categories_missing": Advice(
-        "_record_memory_history(stacks='python') records stacks. Start before building the model, and record a "
-        "whole step."
+        "_record_memory_history(stacks='python') records stacks. Start before building the model, and record a whole step."
     ),
     "health.python": Advice("with_stack=False turns off the recording of Python calls."),
     "view.kernels": Advice(_DEVICE_ACTIVITY),

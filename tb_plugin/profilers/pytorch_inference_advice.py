@@ -26,45 +26,43 @@ INFERENCE = {
         (GRAPHS[1], _INFERENCE),
     ),
     "synchronising_calls.inference": Advice(
-        "Read device values once, when the response is complete, with a single .cpu(). In a generation loop, "
-        "check for end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of "
-        "nonzero() and boolean masks.",
+        "Read device values once, when the response is complete, with a single .cpu(). In a generation loop, check for "
+        "end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of nonzero() and boolean "
+        "masks.",
         (("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution"),),
     ),
     "decode_gaps": Advice(
-        "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device "
-        "works. Sample on the device, and detokenise in another process.",
+        "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device works. "
+        "Sample on the device, and detokenise in another process."
     ),
     "view.backward.inference": Advice("Inference has no backward pass. Record a training run to see a backward pass."),
     "view.serving": Advice(
         "Servers annotate their steps during profiling. For custom annotations, set TORCH_TRACE_STEPS to a pattern."
     ),
     "compilation.inference": Advice(
-        "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with "
-        "torch._dynamo.mark_dynamic() or torch.compile(dynamic=True), and run each shape once before "
-        "accepting requests.",
+        "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with torch._dynamo.mark_dynamic() "
+        "or torch.compile(dynamic=True), and run each shape once before accepting requests.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "recompilation.inference": Advice(
-        "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with "
-        "torch._dynamo.mark_dynamic(). Or pad requests to a few sizes, and run each size once before accepting "
-        "requests.",
+        "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with torch._dynamo.mark_dynamic(). Or pad "
+        "requests to a few sizes, and run each size once before accepting requests.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "step_outliers.inference": Advice(
-        "Move occasional work out of the step: log and export less often. Run other work, such as tokenisation, in "
-        "a separate process.",
+        "Move occasional work out of the step: log and export less often. Run other work, such as tokenisation, in a "
+        "separate process.",
         (_INFERENCE,),
     ),
     "low_utilization.inference": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches of "
-        "requests give the device more work per launch.",
+        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches of requests give "
+        "the device more work per launch.",
         (_INFERENCE,),
     ),
     "memory_unused.inference": Advice("Use larger batches of requests, or a larger KV cache."),
     "memory_limit.inference": Advice(
-        "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantised. Or "
-        "process fewer or shorter requests at once.",
+        "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantised. Or process fewer "
+        "or shorter requests at once.",
         (_INFERENCE,),
     ),
     "matrix_units.inference": Advice("Matmuls in 16 bit use matrix units.", (AMP,)),

@@ -26,53 +26,36 @@ TRAINING = {
     ),
     "data_loading.workers": Advice(
         "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep the workers alive "
-        "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on "
-        "the device."
+        "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on the device."
     ),
     "synchronising_calls": Advice(
-        (
-            "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device "
-            "with detach(). Keep conditions on the device: torch.where() instead of nonzero() and boolean masks."
-        ),
+        "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device with detach(). "
+        "Keep conditions on the device: torch.where() instead of nonzero() and boolean masks.",
         (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),
     ),
     "synchronising_calls.explicit": Advice(
-        "Remove torch.cuda.synchronize() from the loop. To measure time, record "
-        "torch.cuda.Event(enable_timing=True) and read the events after the loop."
+        "Remove torch.cuda.synchronize() from the loop. To measure time, record torch.cuda.Event(enable_timing=True) and "
+        "read the events after the loop."
     ),
     "deterministic_sync": Advice(
-        (
-            "Check whether this training run needs torch.use_deterministic_algorithms(True). If so, replace the "
-            "forward operator by an operator whose backward pass has no scattered sums: slicing or a mask "
-            "instead of torch.gather(), one_hot() and matmul instead of a small embedding."
-        ),
-        (
-            (
-                "PyTorch: deterministic algorithms",
-                f"{DOCS}/generated/torch.use_deterministic_algorithms.html",
-            ),
-        ),
+        "Check whether this training run needs torch.use_deterministic_algorithms(True). If so, replace the forward "
+        "operator by an operator whose backward pass has no scattered sums: slicing or a mask instead of torch.gather(), "
+        "one_hot() and matmul instead of a small embedding.",
+        (("PyTorch: deterministic algorithms", f"{DOCS}/generated/torch.use_deterministic_algorithms.html"),),
     ),
     "pageable_copies": Advice(
-        (
-            "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with .to(device, "
-            "non_blocking=True). Copy the next batch on a separate torch.cuda.Stream() during the current "
-            "step."
-        ),
+        "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with .to(device, non_blocking=True). "
+        "Copy the next batch on a separate torch.cuda.Stream() during the current step.",
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"), _TUNING),
     ),
     "exposed_copies": Advice(
-        (
-            "Copy the next batch on a separate torch.cuda.Stream() during the current step: call .to(device, "
-            "non_blocking=True) on that stream, then wait_stream() and record_stream() before the batch is used."
-        ),
+        "Copy the next batch on a separate torch.cuda.Stream() during the current step: call .to(device, non_blocking=True) "
+        "on that stream, then wait_stream() and record_stream() before the batch is used.",
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
     ),
     "repeated_copies": Advice(
-        (
-            "Create the tensor on the device, or copy it once before the loop: register_buffer() in the "
-            "module, and torch.arange(..., device=device) instead of .to(device)."
-        ),
+        "Create the tensor on the device, or copy it once before the loop: register_buffer() in the module, and "
+        "torch.arange(..., device=device) instead of .to(device).",
         (_TUNING,),
     ),
     "launch_bound": Advice(
@@ -84,74 +67,54 @@ TRAINING = {
         GRAPHS,
     ),
     "small_batch": Advice(
-        (
-            "Try a larger batch_size in the DataLoader and check convergence. A larger batch usually needs "
-            "another learning rate."
-        ),
+        "Try a larger batch_size in the DataLoader and check convergence. A larger batch usually needs another learning "
+        "rate.",
         (("Large-batch training", "https://arxiv.org/abs/1706.02677"), _TUNING),
     ),
     "python_bound": Advice(
-        (
-            "Move this work out of the loop, to tensors on the device, or to a DataLoader worker. "
-            "torch.compile() removes Python between operators."
-        ),
+        "Move this work out of the loop, to tensors on the device, or to a DataLoader worker. torch.compile() removes "
+        "Python between operators.",
         (_TUNING, ("PyTorch: torch.compile", f"{DOCS}/generated/torch.compile.html")),
     ),
     "garbage_collection": Advice(
-        (
-            "Call gc.collect() and gc.freeze() after building the model, then gc.disable(). Call "
-            "gc.collect() every N steps, in the same step on all ranks."
-        ),
+        "Call gc.collect() and gc.freeze() after building the model, then gc.disable(). Call gc.collect() every N steps, in "
+        "the same step on all ranks.",
         (("Python: gc", "https://docs.python.org/3/library/gc.html"),),
     ),
     "compilation": Advice(
-        (
-            "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with "
-            "torch._dynamo.mark_dynamic() or torch.compile(dynamic=True), and run each shape once as warm-up."
-        ),
+        "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with torch._dynamo.mark_dynamic() "
+        "or torch.compile(dynamic=True), and run each shape once as warm-up.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "recompilation": Advice(
-        (
-            "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with "
-            "torch._dynamo.mark_dynamic(), pass numbers as tensors, and pad batches to a few sizes compiled "
-            "during warm-up."
-        ),
+        "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with torch._dynamo.mark_dynamic(), pass "
+        "numbers as tensors, and pad batches to a few sizes compiled during warm-up.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "graph_breaks": Advice(
-        (
-            "Set TORCH_LOGS=graph_breaks to see the reason of each break, or use torch.compile(fullgraph=True) "
-            "to get an error at a break. Remove .item(), print() and conditions on tensors from the model, or "
-            "use torch.where() and torch.cond()."
-        ),
+        "Set TORCH_LOGS=graph_breaks to see the reason of each break, or use torch.compile(fullgraph=True) to get an error "
+        "at a break. Remove .item(), print() and conditions on tensors from the model, or use torch.where() and "
+        "torch.cond().",
         (("PyTorch: graph breaks", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "slow_first_step": Advice(
-        (
-            "Skip the first steps: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs, "
-            "reuse compiled code (TORCHINDUCTOR_CACHE_DIR) and turn torch.backends.cudnn.benchmark off."
-        ),
+        "Skip the first steps: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs, reuse compiled code "
+        "(TORCHINDUCTOR_CACHE_DIR) and turn torch.backends.cudnn.benchmark off.",
         (("PyTorch: profiler schedule", f"{DOCS}/profiler.html#torch.profiler.schedule"),),
     ),
     "step_outliers": Advice(
-        (
-            "Move occasional work out of the step: save checkpoints with "
-            "torch.distributed.checkpoint.async_save(), and evaluate and log less often. Set "
-            "persistent_workers=True and a larger prefetch_factor in the DataLoader."
-        ),
+        "Move occasional work out of the step: save checkpoints with torch.distributed.checkpoint.async_save(), and "
+        "evaluate and log less often. Set persistent_workers=True and a larger prefetch_factor in the DataLoader.",
         (("PyTorch: distributed checkpoint", f"{DOCS}/distributed.checkpoint.html"),),
     ),
     "profiler_overhead": Advice(
-        (
-            "Record fewer steps and activities. Use torch.profiler.schedule(warmup=...), so that buffers "
-            "exist before the first recorded step."
-        ),
+        "Record fewer steps and activities. Use torch.profiler.schedule(warmup=...), so that buffers exist before the first "
+        "recorded step.",
         (("PyTorch: profiler", f"{DOCS}/profiler.html"),),
     ),
     "profiler_overhead.stacks": Advice("Record again with with_stack=False before you trust host times."),
     "data_parallel": Advice(
-        ("Use DistributedDataParallel: one process per device avoids the interpreter lock and the model copies."),
+        "Use DistributedDataParallel: one process per device avoids the interpreter lock and the model copies.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
     ),
     "distributed_backend": Advice(
@@ -166,68 +129,54 @@ TRAINING = {
         ),
     ),
     "one_stream": Advice(
-        (
-            "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one "
-            "wider module). Or run one module under torch.cuda.stream(side), with wait_stream() before and after "
-            "that module."
-        ),
+        "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider module). Or "
+        "run one module under torch.cuda.stream(side), with wait_stream() before and after that module.",
         (("PyTorch: CUDA streams", f"{DOCS}/notes/cuda.html#cuda-streams"),),
     ),
     "serial_collectives": Advice(
-        (
-            "Reduce gradients on a separate stream, as DistributedDataParallel does during the backward pass. "
-            "Without DistributedDataParallel: call dist.all_reduce(..., async_op=True) in "
-            "Tensor.register_post_accumulate_grad_hook, and wait for all of these calls before the optimizer "
-            "step."
-        ),
+        "Reduce gradients on a separate stream, as DistributedDataParallel does during the backward pass. Without "
+        "DistributedDataParallel: call dist.all_reduce(..., async_op=True) in Tensor.register_post_accumulate_grad_hook, "
+        "and wait for all of these calls before the optimizer step.",
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
-        (
-            "Put gradients into buckets: DistributedDataParallel(bucket_cap_mb=25, "
-            "gradient_as_bucket_view=True). Without DistributedDataParallel: flatten the gradients into one "
-            "tensor (torch._utils._flatten_dense_tensors), or use torch.distributed.all_reduce_coalesced."
-        ),
+        "Put gradients into buckets: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True). Without "
+        "DistributedDataParallel: flatten the gradients into one tensor (torch._utils._flatten_dense_tensors), or use "
+        "torch.distributed.all_reduce_coalesced.",
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"),),
     ),
     "memory_unused": Advice(
-        (
-            "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate. With gradient "
-            "accumulation, use fewer and larger micro-batches. If memory allows, remove activation "
-            "checkpointing (torch.utils.checkpoint)."
-        ),
+        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate. With gradient accumulation, use fewer "
+        "and larger micro-batches. If memory allows, remove activation checkpointing (torch.utils.checkpoint).",
         (_TUNING,),
     ),
     "reserved_oscillation": Advice(
-        (
-            "Remove torch.cuda.empty_cache() from the loop, pad inputs to a few lengths, and warm up with "
-            "the largest input. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead "
-            "of adding new ones."
-        ),
+        "Remove torch.cuda.empty_cache() from the loop, pad inputs to a few lengths, and warm up with the largest input. "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
         (_CUDA_MEMORY,),
     ),
     "low_utilization": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch "
-        "gives the device more work per launch; check convergence.",
+        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch gives the device "
+        "more work per launch; check convergence.",
         (_TUNING,),
     ),
     "low_utilization.unexplained": Advice(
-        "The host waits because the device was busy with work from before the recording, or from another "
-        "process. Start recording earlier: schedule(wait=1, warmup=1, ...)."
+        "The host waits because the device was busy with work from before the recording, or from another process. Start "
+        "recording earlier: schedule(wait=1, warmup=1, ...)."
     ),
     "low_utilization.initialisation": Advice(
-        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised "
-        "once per process."
+        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised once per "
+        "process."
     ),
     "low_utilization.capture": Advice(
-        "A graph is captured once. To see the steady state, start recording after the capture: "
-        "schedule(wait=1, warmup=1, ...). To see the kernel names of replays, put this recording into the "
-        "folder capture_traces/ next to the replay trace."
+        "A graph is captured once. To see the steady state, start recording after the capture: schedule(wait=1, warmup=1, "
+        "...). To see the kernel names of replays, put this recording into the folder capture_traces/ next to the replay "
+        "trace."
     ),
     "low_utilization.unlaunched": Advice("Record the CPU too: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
-        "Start recording while the device is idle: call torch.cuda.synchronize() first, or start before the "
-        "server receives requests."
+        "Start recording while the device is idle: call torch.cuda.synchronize() first, or start before the server receives "
+        "requests."
     ),
     "matrix_units": Advice("Automatic mixed precision runs matmuls and convolutions in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice(
@@ -248,10 +197,8 @@ TRAINING = {
         ),
     ),
     "matrix_alignment": Advice(
-        (
-            "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, layer "
-            "width (nn.Linear(width, 8 * math.ceil(size / 8))), or sequence length (pad_to_multiple_of=8)."
-        ),
+        "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, layer width "
+        "(nn.Linear(width, 8 * math.ceil(size / 8))), or sequence length (pad_to_multiple_of=8).",
         (
             (
                 "NVIDIA: matrix multiplication background",
@@ -275,71 +222,49 @@ TRAINING = {
         ),
     ),
     "unfused_optimizer": Advice(
-        (
-            "Set fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True if the optimizer has no "
-            "fused form. In your own optimizer, use torch._foreach_* functions or "
-            "torch.compile(optimizer.step)."
-        ),
+        "Set fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True if the optimizer has no fused form. In your "
+        "own optimizer, use torch._foreach_* functions or torch.compile(optimizer.step).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
     "unfused_kernels": Advice(
-        (
-            "Compile the module, or the function at this line, with torch.compile, which fuses such sequences of "
-            "kernels. Many norms and activations also exist as one operator (nn.functional.gelu, rms_norm)."
-        ),
+        "Compile the module, or the function at this line, with torch.compile, which fuses such sequences of kernels. Many "
+        "norms and activations also exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
-        (
-            "Use more micro-batches per stage, or an interleaved or zero-bubble schedule "
-            "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the "
-            "stages: compare the ranks of the stages on the Distributed page."
-        ),
+        "Use more micro-batches per stage, or an interleaved or zero-bubble schedule (torch.distributed.pipelining: "
+        "ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the stages: compare the ranks of the stages on "
+        "the Distributed page.",
         (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
     ),
     "offload_copies": Advice(
-        (
-            "If memory allows, keep gradients and optimizer state on the device, or shard them over more "
-            "ranks. Otherwise pin the memory and overlap the copies with the backward pass and the parameter "
-            "updates."
-        ),
+        "If memory allows, keep gradients and optimizer state on the device, or shard them over more ranks. Otherwise pin "
+        "the memory and overlap the copies with the backward pass and the parameter updates.",
         (("DeepSpeed: ZeRO-Offload", "https://www.deepspeed.ai/tutorials/zero-offload/"),),
     ),
     "expert_imbalance": Advice(
-        (
-            "Balance the router: an auxiliary loss or a bias per expert, a capacity factor, or experts "
-            "placed by load. Several experts per rank reduce the imbalance."
-        ),
+        "Balance the router: an auxiliary loss or a bias per expert, a capacity factor, or experts placed by load. Several "
+        "experts per rank reduce the imbalance.",
         (("GShard", "https://arxiv.org/abs/2006.16668"),),
     ),
     "communication.sharding": Advice(
-        (
-            "Gather parameters earlier: set_modules_to_forward_prefetch() and "
-            "set_modules_to_backward_prefetch() of fully_shard (FSDP1: forward_prefetch=True, "
-            "BackwardPrefetch.BACKWARD_PRE). reshard_after_forward=False avoids the second gather; HSDP "
-            "shards only within a machine."
-        ),
+        "Gather parameters earlier: set_modules_to_forward_prefetch() and set_modules_to_backward_prefetch() of fully_shard "
+        "(FSDP1: forward_prefetch=True, BackwardPrefetch.BACKWARD_PRE). reshard_after_forward=False avoids the second "
+        "gather; HSDP shards only within a machine."
     ),
     "recomputation": Advice(
-        (
-            "If memory allows, checkpoint fewer modules, such as every second layer. Or recompute only cheap "
-            "operators: torch.utils.checkpoint.create_selective_checkpoint_contexts. The Memory page shows "
-            "how much memory is free."
-        ),
+        "If memory allows, checkpoint fewer modules, such as every second layer. Or recompute only cheap operators: "
+        "torch.utils.checkpoint.create_selective_checkpoint_contexts. The Memory page shows how much memory is free.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"),),
     ),
     "redundant_casts": Advice(
-        (
-            "Cast each tensor once and reuse the result: one torch.autocast around the whole step caches weight "
-            "casts, or use model.to(torch.bfloat16). Remove .float() followed by .half()."
-        ),
+        "Cast each tensor once and reuse the result: one torch.autocast around the whole step caches weight casts, or use "
+        "model.to(torch.bfloat16). Remove .float() followed by .half().",
         (AMP, _TUNING),
     ),
     "redundant_copies": Advice(
-        (
-            "Create tensors in the layout in which they are used: remove .contiguous(), transpose late, and "
-            "reshape before a matmul instead of after it."
-        ),
+        "Create tensors in the layout in which they are used: remove .contiguous(), transpose late, and reshape before a "
+        "matmul instead of after it.",
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "redundant_copies.convolutions": Advice(
@@ -352,26 +277,22 @@ TRAINING = {
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "out_of_memory.one": Advice(
-        (
-            "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than "
-            "intended. If the size is intended, compute the tensor in chunks."
-        ),
+        "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than intended. If "
+        "the size is intended, compute the tensor in chunks.",
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.pieces": Advice(
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, "
-        "but it is fragmented.",
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but it "
+        "is fragmented.",
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.cpu": Advice(
-        "Free up memory on the machine: use fewer DataLoader workers (num_workers, prefetch_factor), smaller "
-        "batches, or data read from disk (mmap)."
+        "Free up memory on the machine: use fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or "
+        "data read from disk (mmap)."
     ),
     "device_copies": Advice(
-        (
-            "Remove .clone() and .contiguous(), and write results in place with out= or views. Allocate "
-            "growing tensors such as caches once and fill slices, instead of torch.cat()."
-        ),
+        "Remove .clone() and .contiguous(), and write results in place with out= or views. Allocate growing tensors such as "
+        "caches once and fill slices, instead of torch.cat().",
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "memory_limit": Advice(
@@ -379,38 +300,33 @@ TRAINING = {
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),
     ),
     "driver_memory_calls": Advice(
-        (
-            "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and "
-            "remove torch.cuda.empty_cache() from the loop."
-        ),
+        "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and remove "
+        "torch.cuda.empty_cache() from the loop.",
         (_CUDA_MEMORY,),
     ),
     "driver_memory_calls.segments": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_growth": Advice(
-        (
-            "Find references that keep tensors alive between steps: lists of losses or outputs with their "
-            "graph (use .item() or .detach()), hooks, retain_graph=True."
-        ),
+        "Find references that keep tensors alive between steps: lists of losses or outputs with their graph (use .item() or "
+        ".detach()), hooks, retain_graph=True.",
         (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html"),),
     ),
     "memory_cache": Advice(
-        "Check whether the cache stops growing. Limit the number of its entries or of shapes (pad inputs to "
-        "a few lengths)."
+        "Check whether the cache stops growing. Limit the number of its entries or of shapes (pad inputs to a few lengths)."
     ),
     "memory_fragmentation": Advice("", (_CUDA_MEMORY,)),
     "memory_fragmentation.before": Advice(
-        "After an evaluation or a warm-up with larger inputs, call torch.cuda.empty_cache() once to return "
-        "unused memory to the driver. The process can still use this memory for larger inputs."
+        "After an evaluation or a warm-up with larger inputs, call torch.cuda.empty_cache() once to return unused memory to "
+        "the driver. The process can still use this memory for larger inputs."
     ),
     "memory_fragmentation.shapes": Advice(
-        "Pad inputs to a few lengths and warm up with the largest one. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
+        "Pad inputs to a few lengths and warm up with the largest one. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+        "lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.sizes": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; max_split_size_mb is the "
-        "alternative. Allocate long-lived tensors (optimizer state, caches) before the first step."
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; max_split_size_mb is the alternative. Allocate "
+        "long-lived tensors (optimizer state, caches) before the first step."
     ),
     "memory_fragmentation.large": Advice(
         "Allocate the largest tensors first and reuse these tensors, or compute them in chunks. "
@@ -422,18 +338,13 @@ TRAINING = {
         "Compute this tensor in chunks (of batch or vocabulary), in place, in 16 bit, or with a fused operator."
     ),
     "snapshot_leak": Advice(
-        (
-            "Find references that keep the tensors alive: losses with their graph (append loss.item() or "
-            "loss.detach()), unbounded lists and caches, hooks, exceptions. If gc.collect() frees them, they "
-            "are in reference cycles."
-        ),
+        "Find references that keep the tensors alive: losses with their graph (append loss.item() or loss.detach()), "
+        "unbounded lists and caches, hooks, exceptions. If gc.collect() frees them, they are in reference cycles.",
         (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
     ),
     "snapshot_fragmentation": Advice(
-        (
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones. If "
-            "this setting is not supported, use max_split_size_mb."
-        ),
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones. If this setting is "
+        "not supported, use max_split_size_mb.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
@@ -444,65 +355,49 @@ TRAINING = {
         "Keep shapes constant, and allocate long-lived tensors before short-lived ones."
     ),
     "snapshot_fragmentation.pool": Advice(
-        "Share one pool between captured graphs (torch.cuda.graph_pool_handle()), and delete unused "
-        "graphs: a pool is freed with its last graph."
+        "Share one pool between captured graphs (torch.cuda.graph_pool_handle()), and delete unused graphs: a pool is freed "
+        "with its last graph."
     ),
     "snapshot_fragmentation.small": Advice("Merge many small tensors with the same lifetime into one tensor."),
     "snapshot_fragmentation.rest": Advice("Call torch.cuda.empty_cache() once after the phase that needed the memory."),
     "snapshot_out_of_memory.full": Advice(
-        (
-            "Use less memory: a smaller batch or shorter inputs, autocast, activation checkpointing, a "
-            "sharded optimizer state."
-        ),
+        "Use less memory: a smaller batch or shorter inputs, autocast, activation checkpointing, a sharded optimizer state.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "snapshot_out_of_memory.one": Advice(
-        (
-            "Check the requesting line: such a size is often an unintended shape (a broadcast, an index, a full "
-            "attention matrix). Otherwise compute the tensor in chunks."
-        ),
+        "Check the requesting line: such a size is often an unintended shape (a broadcast, an index, a full attention "
+        "matrix). Otherwise compute the tensor in chunks.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.gap": Advice(
-        (
-            "Check PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and "
-            "torch.cuda.set_per_process_memory_fraction(), and record from the start of the process."
-        ),
+        "Check PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and torch.cuda.set_per_process_memory_fraction(), and record "
+        "from the start of the process.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.pieces": Advice(
-        (
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is "
-            "contiguous. If this setting is not supported, use max_split_size_mb and "
-            "garbage_collection_threshold. Constant shapes avoid fragmentation."
-        ),
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is contiguous. If this "
+        "setting is not supported, use max_split_size_mb and garbage_collection_threshold. Constant shapes avoid "
+        "fragmentation.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.pieces.expandable": Advice(
-        (
-            "Segments are already expandable. Keep shapes constant (pad or bucket inputs, largest first), "
-            "and allocate long-lived tensors before the first step."
-        ),
+        "Segments are already expandable. Keep shapes constant (pad or bucket inputs, largest first), and allocate "
+        "long-lived tensors before the first step.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.elsewhere": Advice(
-        (
-            "Keep large tensors on one stream, and share one pool between CUDA graphs "
-            "(torch.cuda.graph_pool_handle()). Memory freed by one stream or pool cannot serve another."
-        ),
+        "Keep large tensors on one stream, and share one pool between CUDA graphs (torch.cuda.graph_pool_handle()). Memory "
+        "freed by one stream or pool cannot serve another.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_reserved_swings": Advice(
-        (
-            "Remove torch.cuda.empty_cache() from the loop. If the loop contains no such call, memory is nearly "
-            "full and the allocator retries: keep shapes constant, or use less memory."
-        ),
+        "Remove torch.cuda.empty_cache() from the loop. If the loop contains no such call, memory is nearly full and the "
+        "allocator retries: keep shapes constant, or use less memory.",
         (_CUDA_MEMORY,),
     ),
     "snapshot_rising_peaks": Advice(
-        "Find what grows: longer sequences, larger images, a growing batch, or outputs kept until the end of "
-        "the step. Limit the growth: truncate sequences, bucket them by length, or limit the tokens per "
-        "batch."
+        "Find what grows: longer sequences, larger images, a growing batch, or outputs kept until the end of the step. "
+        "Limit the growth: truncate sequences, bucket them by length, or limit the tokens per batch."
     ),
     "snapshot_single_peak": Advice(
         "Make this block smaller: compute in chunks, in 16 bit, or in place. A fused loss needs no full logits."

@@ -104,7 +104,4 @@ ITERATING = (
     r"(?:^|[/\\])(?:vllm|sglang|tensorrt_llm|text_generation_server|lmdeploy|xfuser|diffusers[/\\]pipelines)[/\\]"
     r"[^\s(]*\.py\(\d+\): |^(?:vllm|sgl_kernel|trtllm)::"
 )
-"""Regex for frames and operators of model servers and diffusion pipelines, by package name.
-
-Not checked with a real trace.
-"""
+"""Regex for frames and operators of model servers and diffusion pipelines, by package name. Not checked with a real trace."""

@@ -43,8 +43,8 @@ _OWN = {
     "device_events_missing": Advice(f"{_ACTIVITY} torch_npu.profiler.profiler.analyse() parses collected raw data."),
     "view.kernels": Advice(_ACTIVITY),
     "view.launches": Advice(
-        "Launches are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU at ProfilerLevel.Level1 or "
-        f"higher, and {_READ_FROM}"
+        "Launches are recorded with ProfilerActivity.CPU and ProfilerActivity.NPU at ProfilerLevel.Level1 or higher, and "
+        f"{_READ_FROM}"
     ),
     "view.idle": Advice(_ACTIVITY),
     "view.operators": Advice(f"Operators are {_ON_HOST}"),
@@ -54,21 +54,20 @@ _OWN = {
     "view.memory": Advice(_MEMORY),
     "memory_missing": Advice(_MEMORY),
     "python_bound": Advice(
-        f"Move this work out of the loop, to tensors on the device, or to a DataLoader worker. {_COMPILED} removes "
-        "Python between operators."
+        f"Move this work out of the loop, to tensors on the device, or to a DataLoader worker. {_COMPILED} removes Python "
+        "between operators."
     ),
     "python_bound.inference": Advice(
-        f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. "
-        "Otherwise move this work out of the loop, or to tensors on the device. With larger batches, more requests "
-        "share this work."
+        f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. Otherwise move "
+        "this work out of the loop, or to tensors on the device. With larger batches, more requests share this work."
     ),
     "slow_first_step": Advice(
-        "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are "
-        "compiled once per shape; torch.npu.set_compile_mode(jit_compile=False) uses precompiled operators.",
+        "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled once per "
+        "shape; torch.npu.set_compile_mode(jit_compile=False) uses precompiled operators."
     ),
     "matrix_alignment": Advice(
-        "Pad the dimension to a multiple of 16, the tile size of a cube unit: vocabulary, number of classes, layer "
-        "width, or sequence length (pad_to_multiple_of=16)."
+        "Pad the dimension to a multiple of 16, the tile size of a cube unit: vocabulary, number of classes, layer width, "
+        "or sequence length (pad_to_multiple_of=16)."
     ),
     "unfused_attention": Advice(
         "Call torch_npu.npu_fusion_attention, or torch.nn.functional.scaled_dot_product_attention "
@@ -80,34 +79,33 @@ _OWN = {
         "(nn.functional.gelu, torch_npu.npu_swiglu, torch_npu.npu_rms_norm)."
     ),
     "redundant_copies.convolutions": Advice(
-        "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData "
-        "kernels convert the tensors.",
+        "Keep tensors in the format that convolutions need (torch_npu.npu_format_cast). Otherwise TransData kernels convert "
+        "the tensors."
     ),
     "launch_bound": Advice(_LAUNCHES),
     "launch_bound.inference": Advice(_LAUNCHES),
     "unlaunched": Advice(f"{_UNLAUNCHED} Work queued before the recording has no recorded launch."),
     "low_utilization.unlaunched": Advice(f"{_UNLAUNCHED} Launches show what the device waits for."),
     "fallback_cores": Advice(
-        "Use types that AI cores support (int32 instead of int64, float32 instead of float64), or another "
-        "operator. Or compute the result once, outside the loop. Newer versions of CANN support more operators on "
-        "AI cores."
+        "Use types that AI cores support (int32 instead of int64, float32 instead of float64), or another operator. Or "
+        "compute the result once, outside the loop. Newer versions of CANN support more operators on AI cores."
     ),
     "conversions": Advice(
-        "Keep tensor layouts constant: compare both settings of torch.npu.config.allow_internal_format, and "
-        "convert weights once (torch_npu.npu_format_cast()). Remove pairs of .transpose() and .contiguous(). Cast "
-        "once: one torch.autocast around the pass, or model.to(torch.bfloat16)."
+        "Keep tensor layouts constant: compare both settings of torch.npu.config.allow_internal_format, and convert weights "
+        "once (torch_npu.npu_format_cast()). Remove pairs of .transpose() and .contiguous(). Cast once: one torch.autocast "
+        "around the pass, or model.to(torch.bfloat16)."
     ),
     "low_frequency": Advice(
-        "Check temperature and power (npu-smi info -t temp, -t power), cooling, and other processes on the node. "
-        "Compare the other ranks: one slow device slows down all of them."
+        "Check temperature and power (npu-smi info -t temp, -t power), cooling, and other processes on the node. Compare "
+        "the other ranks: one slow device slows down all of them."
     ),
     "memory_bound": Advice(
-        "Compute more per byte: use fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, "
-        "NpuFusedAdamW), 16 bit, or a larger batch for matmuls."
+        "Compute more per byte: use fused operators (npu_fusion_attention, npu_swiglu, npu_rms_norm, NpuFusedAdamW), 16 "
+        "bit, or a larger batch for matmuls."
     ),
     "small_packets": Advice(
-        "Send more data at once: use larger buckets (DistributedDataParallel(bucket_cap_mb=...) or the training "
-        "framework's setting). Merge small tensors into one flat tensor, and use fewer, larger pipeline messages."
+        "Send more data at once: use larger buckets (DistributedDataParallel(bucket_cap_mb=...) or the training framework's "
+        "setting). Merge small tensors into one flat tensor, and use fewer, larger pipeline messages."
     ),
     "matrix_units": Advice("Automatic mixed precision (torch.npu.amp) runs matmuls in 16 bit on the cube units."),
 }

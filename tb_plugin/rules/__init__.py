@@ -27,8 +27,5 @@ def all_rules() -> tuple[Rule, ...]:
 
 @cache
 def regular_rules() -> tuple[Rule, ...]:
-    """Returns all rules except fallback rules.
-
-    Fallback rules run only if other findings explain too little of the lost time.
-    """
+    """Returns all rules except fallback rules, which run only if other findings explain too little of the lost time."""
     return tuple(rule for rule in all_rules() if not rule.is_fallback)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.advice import read_more, todo_of
@@ -21,31 +20,115 @@ from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_t
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, launching_threads
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, SHARED, STEP, STEPS, define
 from tb_plugin.analysis.recorded_share import is_sampled
 from tb_plugin.analysis.reported_steps import length_without_kernels, missing_computation
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Figure, Link, Notice, Severity
-from tb_plugin.rules._limits import Limit
+from tb_plugin.payloads import Figure, Link, Notice, Scalar, Severity
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from tb_plugin.analysis.idle.account import Account
+
+MIN_SHARE = 0.01
+"""Minimum saving as a share of the step, or of kernels as a share of the kernel time. Less is within noise."""
+TIMELINE = Link("timeline", {}, "Show in timeline")
+COMMON = SHARED.adding(
+    define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
+    define(
+        STEPS,
+        "ns",
+        {
+            "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
+            "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings would also save."),
+            "earlier_work_ns": (
+                "Work from before the recording",
+                "Device time of work launched before the recording, per step.",
+            ),
+            "step_time_mean_ns": ("Step time", "Mean step duration."),
+        },
+    ),
+    define(
+        STEPS,
+        "ratio",
+        {
+            "saving_ratio": ("Share of step", "Upper bound of the saving divided by mean step time."),
+            "earlier_work_share": (
+                "Work from before the recording",
+                "Work from before the recording divided by step time.",
+            ),
+            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
+        },
+    ),
+    define(
+        FULL_TRACE,
+        "ratio",
+        {
+            "matrix_unknown_ratio": (
+                "Unknown use of matrix units",
+                "Share of kernel time with unknown use of matrix units.",
+            )
+        },
+    ),
+    define(
+        CHOSEN_STEPS,
+        "count",
+        {
+            "findings": ("Findings", "Checks that found a problem."),
+            "rules_looked": ("Checks run", "All checks that ran."),
+            "evidence": ("Events", "Events that support the finding."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "rule": ("Rule", "Rule id in docs/findings.md."),
+            "finding": ("Finding", "Title of the rule."),
+            "severity": ("Severity", "Set by the rule, or derived from the upper bound."),
+            "confidence": ("Confidence", "Certainty of the cause and of the saving."),
+        },
+    ),
+)
 
 
-WORTH = 0.01
-"""Minimum saving of a finding, as a share of the step. Smaller savings are within step-to-step noise."""
+class Limit(Enum):
+    """What limits a program's speed. The values appear in responses."""
+
+    MEMORY = "memory"
+    DATA_LOADING = "data loading"
+    CPU = "CPU overhead"
+    INITIALISATION = "initialisation"
+    CAPTURE = "graph capture"
+    GPU = "GPU"
+    COPIES = "copies"
+    COMMUNICATION = "communication"
+    PROFILER = "profiler"
+    STARTED_LATE = "recording started late"
+    TRUNCATED = "file truncated"
+    RECORDING = "recording"
+    GPU_NOT_RECORDED = "GPU work not recorded"
+    CPU_NOT_RECORDED = "CPU work not recorded"
+    CPU_ONLY = "CPU only"
+    UNKNOWN_KERNELS = "unknown kernels"
+    NOTHING = "nothing to fix"
 
 
 def percent(share: float) -> str:
     """Formats a share as a percentage, as in the docs: 0.02 as ``2 %``."""
     return f"{100 * share:g} %"
+
+
+def optional(is_given: object, **values: Scalar) -> dict[str, Scalar]:
+    """Returns the values of figures that are omitted if a condition does not hold."""
+    return values if is_given else {}
 
 
 class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
@@ -54,7 +137,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     trace: TraceTable
     chosen: tuple[str, ...] | None = None
     """Labels of the selected steps; None = all steps."""
-    _of: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
+    _rows_by_kind: dict[tuple[EventKind, ...], Int64] = msgspec.field(default_factory=dict)
 
     @cached_property
     def steps(self) -> Steps:
@@ -63,10 +146,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def step_ns(self) -> float:
-        """Returns the mean step time in nanoseconds, 0 if there are no steps.
-
-        If kernels are missing, the step time that the profiler reports is used.
-        """
+        """Returns the mean step time in nanoseconds (the reported one if kernels are missing), 0 if there are no steps."""
         stated = length_without_kernels(self.trace, self.chosen)
         if stated is not None:
             return stated
@@ -75,21 +155,19 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def rows(self) -> Bool:
-        """Returns a row mask of the host events that start in the selected steps, and of the device work that these
-        events launch.
-        """
+        """Returns a mask of the host events that start in the selected steps, and of the work that they launch."""
         recorded = self.trace.steps.recorded
         return select_rows(self.trace, self.steps.label if recorded else self.chosen).rows
 
-    def of(self, *kinds: EventKind) -> Int64:
+    def rows_of(self, *kinds: EventKind) -> Int64:
         """Returns the rows of events of these kinds in the selected steps."""
-        if kinds not in self._of:
-            self._of[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
-        return self._of[kinds]
+        if kinds not in self._rows_by_kind:
+            self._rows_by_kind[kinds] = np.flatnonzero(self.rows & of_kind(self.trace.kind, *kinds))
+        return self._rows_by_kind[kinds]
 
     @cached_property
     def kernels(self) -> Int64:
-        return self.of(EventKind.KERNEL)
+        return self.rows_of(EventKind.KERNEL)
 
     @cached_property
     def host(self) -> Ranges:
@@ -133,36 +211,28 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def idle(self) -> Mapping[Cause, Float64]:
-        """Returns the device idle time in each step, by cause.
-
-        This is the mean over all devices; empty if there are no devices.
-        """
+        """Returns the device idle time in each step, by cause: the mean over all devices, empty if there are none."""
         steps, devices = self.steps, device_busy(self.trace)
         if not devices or not len(steps.label):
             return {}
-        from tb_plugin.analysis.idle.account import idle_account
-
-        found = [idle_account(self.trace, device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
+        found = [self.idle_account(device).by_cause(steps.start_ns, steps.end_ns) for device in devices]
         return {cause: np.mean([each[cause] for each in found], axis=0) for cause in Cause}
 
-    def idle_for(self, *causes: Cause) -> Float64:
-        """Returns, for each step, the device idle time with one of these causes.
+    def idle_account(self, device: int) -> Account:
+        from tb_plugin.analysis.idle.account import idle_account
 
-        This is the mean over all devices, 0 if there are no devices.
-        """
+        return idle_account(self.trace, device)
+
+    def idle_for(self, *causes: Cause) -> Float64:
+        """Returns the device idle time in each step with one of these causes: the mean over all devices."""
         none = np.zeros(len(self.steps.label))
         return sum((self.idle[cause] for cause in causes if cause in self.idle), none)
 
     def after_idle(self, *causes: Cause) -> Int64:
-        """Returns the rows of device work that directly follows idle time with one of these causes.
-
-        The work after the longest idle time comes first.
-        """
+        """Returns the rows of device work directly after idle time with one of these causes, longest idle time first."""
         rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        from tb_plugin.analysis.idle.account import idle_account
-
         for device in device_busy(self.trace):
-            account = idle_account(self.trace, device)
+            account = self.idle_account(device)
             mine = np.isin(account.cause, causes)
             time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
             told = (time > 0) & (account.gaps.next != MISSING)
@@ -177,10 +247,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         if not len(ranges):
             return ranges
         start, end = [ranges.start], [ranges.end]
-        from tb_plugin.analysis.idle.account import idle_account
-
         for device in device_busy(self.trace):
-            gaps = idle_account(self.trace, device).gaps
+            gaps = self.idle_account(device).gaps
             at = np.searchsorted(gaps.end_ns, ranges.end, side="right")
             inside = np.append(gaps.start_ns, np.iinfo(np.int64).max)[at] <= ranges.end
             start.append(ranges.end[inside])
@@ -192,30 +260,24 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return driver_calls(self.trace, step_time(self.steps))
 
     def todo(self, rule: Rule, case: str = "") -> str:
-        """Returns the profiler's advice for a finding of this rule, "" if the profiler has none.
-
-        Raises KeyError if the rule does not declare this case.
-        """
+        """Returns the profiler's advice, "" if it has none. Raises KeyError for an undeclared case."""
         return todo_of(self.trace, rule.advice_key(case))
 
     def notice(
         self,
         rule: Rule,
         *,
-        severity: Severity,
         text: str,
         figures: list[Figure],
+        severity: Severity = "medium",
         todo: str | None = None,
         measure: str | None = None,
         threshold: float | None = None,
-        evidence: Link | None = None,
+        evidence: Link | None = TIMELINE,
         why: str = "",
-        confidence: Literal["high", "medium", "low", ""] = "",
+        confidence: Literal["high", "medium", "low", ""] = "medium",
     ) -> Notice:
-        """Returns a notice for this rule.
-
-        If ``todo`` is None, the notice contains the profiler's advice for the rule.
-        """
+        """Returns a notice for this rule. If ``todo`` is None, the notice contains the profiler's advice for the rule."""
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -226,7 +288,6 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
             threshold=threshold,
             evidence=evidence,
             references=read_more(self.trace, rule.advice or rule.id),
-            title=rule.title,
             why=why,
             confidence=confidence,
         )
@@ -238,7 +299,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         more = handing if np.isin(running, self.threads).any() else handing[:0]
         return np.isin(self.trace.track, [*self.threads, *more.tolist()])
 
-    def part(self, category: str) -> tuple[float, float]:
+    def category_share(self, category: str) -> tuple[float, float]:
         """Returns the mean time per step of a category, and this time as a share of the step."""
         mean = self.breakdown.mean(category) or 0.0
         return mean, mean / self.step_ns if self.step_ns else 0.0
@@ -246,18 +307,16 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     def per_step(self, total: float) -> float:
         return total / max(len(self.steps.label), 1)
 
-    def is_worth(self, total: float) -> bool:
+    def is_significant(self, total: float) -> bool:
         """Returns whether a saving of ``total`` nanoseconds over all steps is significant."""
-        return self.per_step(total) >= max(WORTH * self.step_ns, 1)
+        return self.per_step(total) >= max(MIN_SHARE * self.step_ns, 1)
 
     @property
-    def each(self) -> str:
-        """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this
-        recording,``.
-        """
+    def per_step_words(self) -> str:
+        """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this recording,``."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
-    def often(self, total: int, key: str) -> str:
+    def times_words(self, total: int, key: str) -> str:
         """Returns ``once`` or ``{key} times``, depending on how often the counted event happens per step."""
         count = len(self.steps.label)
         return "once" if total == count else f"{{{key}}} times{' on average' if total % count else ''}"
@@ -272,18 +331,15 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def covered(self, rows: Int64) -> Ranges:
         """Returns the time ranges in which these host events run in the steps, excluding waits for the profiler."""
-        return subtract(self.open(rows), self.profiler_waits)
+        return subtract(self.covered_with_profiler(rows), self.profiler_waits)
 
-    def open(self, rows: Int64) -> Ranges:
+    def covered_with_profiler(self, rows: Int64) -> Ranges:
         """Returns the time ranges in which these host events run in the steps, including waits for the profiler."""
         return intersect(union(self.trace.start_ns[rows], self.trace.ends(rows)), self.host)
 
     @cached_property
-    def once(self) -> Ranges:
-        """Returns the time ranges in which ``threads`` initialise the driver, load code or capture graphs.
-
-        Compilation is excluded.
-        """
+    def set_up_ranges(self) -> Ranges:
+        """Returns the time in which ``threads`` initialise the driver, load code or capture graphs, except compilation."""
         doing = [delaying_ranges(self.trace, thread) for thread in self.threads]
         set_up = join(EMPTY, *(each[cause] for each in doing for cause in (Cause.INITIALISATION, Cause.CAPTURE)))
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
@@ -294,16 +350,11 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         return intersect(profiler_waits(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:
-        """Returns the Python line in which these events take the most time, "" if unknown.
-
-        For device work, returns the Python line that launched the work.
-        """
+        """Returns the Python line in which these events or their launches take the most time, "" if unknown."""
         return self.lines(rows)[0]
 
     def lines(self, rows: Int64) -> tuple[str, int]:
-        """Returns the Python line in which these events take the most time ("" if unknown), and how many different
-        Python lines these events come from.
-        """
+        """Returns the Python line with the most time of these events ("" if unknown), and the number of their lines."""
         lines = code_lines(self.trace)
         launch = self.trace.launch[rows]
         of = lines.of[np.where(launch == MISSING, rows, launch)]
@@ -356,11 +407,30 @@ class Detection(msgspec.Struct, frozen=True, eq=False):
             raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
 
-class Rule(msgspec.Struct, frozen=True, eq=False):
-    """A rule, with its texts for findings and for docs/reference/rules.md.
+def _advice_key(finding: str, cases: tuple[str, ...], case: str, advice: str = "") -> str:
+    if case not in cases:
+        raise KeyError(f"{finding} declares no advice for the case {case!r}.")
+    return ".".join(filter(None, (advice or finding, case)))
 
-    Texts are Markdown sentences. ``needs`` and ``notes`` may be empty.
-    """
+
+class Check(msgspec.Struct, frozen=True):
+    """A finding of the memory view, with its Markdown texts for docs/reference/rules.md."""
+
+    id: str
+    detects: str
+    threshold: str
+    severity: str
+    notes: str = ""
+    cases: tuple[str, ...] = ("",)
+    """Cases of the finding with different advice; "" is the default case."""
+
+    def advice_key(self, case: str = "") -> str:
+        """Returns the key of the advice in ``profilers``. Raises KeyError for an undeclared case."""
+        return _advice_key(self.id, self.cases, case)
+
+
+class Rule(msgspec.Struct, frozen=True, eq=False):
+    """A rule, with its Markdown texts for findings and for docs/reference/rules.md."""
 
     module: str
     """``__name__`` of the module that declares the rule. The last part of this name is the rule id."""
@@ -381,7 +451,6 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """Key of the advice in ``profilers``, if this key differs from the rule id."""
     cases: tuple[str, ...] = ("",)
     """Cases with different advice, such as ``data_loading.workers``; "" is the default case."""
-    saves: bool = True
     has_data: Callable[[TraceTable], bool] | None = None
     """Function that returns whether a trace has the data that the rule needs. None: every trace has this data."""
     stays_without_saving: bool = False
@@ -394,17 +463,17 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """Whether the rule runs only if other findings explain too little of the lost time."""
 
     @property
+    def saves(self) -> bool:
+        """Returns whether the rule can estimate a saving. Otherwise, the text about the saving starts with "None"."""
+        return not self.saving.startswith("None")
+
+    @property
     def id(self) -> str:
         return self.module.rpartition(".")[2]
 
     def advice_key(self, case: str = "") -> str:
-        """Returns the key of the rule's advice in ``profilers``.
-
-        Raises KeyError if the rule does not declare this case.
-        """
-        if case not in self.cases:
-            raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
-        return ".".join(filter(None, (self.advice or self.id, case)))
+        """Returns the key of the rule's advice in ``profilers``. Raises KeyError for an undeclared case."""
+        return _advice_key(self.id, self.cases, case, self.advice)
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule is skipped for this trace because kernels are missing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
@@ -13,14 +12,11 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
 from tb_plugin.analysis.reported_collectives import enclosing_operator, matching_names, reported_collectives
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 _LEAST_SHARE = 0.01
@@ -43,17 +39,11 @@ class Collectives(msgspec.Struct, frozen=True, eq=False):
     group: Int64
     """String id of the process group's name, -1 = unknown."""
     is_gradient: Bool
-    """Whether the collective reduces gradients on a device.
-
-    The rest of the backward pass does not need the result of such a collective.
-    """
+    """Whether the collective reduces gradients, which the rest of the backward pass does not need."""
     is_serial: Bool
     """Whether the collective reduces gradients on the compute stream."""
     ready_ns: Int64
-    """Total compute time before the collective's gradients are available, in nanoseconds.
-
-    Valid only if ``is_gradient``.
-    """
+    """Total compute time before the collective's gradients are available, in nanoseconds. Valid only if ``is_gradient``."""
     until_ns: Int64
     """Total compute time before the step's backward pass ends, in nanoseconds. Valid only if ``is_gradient``."""
 
@@ -102,11 +92,7 @@ def _computes(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tuple[Bool, Int64, Int64]:
-    """Returns ``is_gradient``, ``ready_ns`` and ``until_ns`` of ``Collectives``.
-
-    A collective reduces gradients if ``AccumulateGrad`` or a known reducing operator launches it, or if it directly
-    follows the backward pass.
-    """
+    """Returns ``is_gradient``, ``ready_ns`` and ``until_ns`` of ``Collectives``."""
     reduces = (trace.kind[rows] == EventKind.KERNEL) & (trace.launch[rows] != MISSING)
     reduces &= matching_names(trace, what, lambda text: collective_name(text) in _REDUCES)
     nothing = np.zeros(len(rows), np.int64)
@@ -157,10 +143,7 @@ def _in_hooks(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
-    """Returns the earliest possible start of each collective.
-
-    A collective cannot start before its launch, or before all kernels launched earlier have ended.
-    """
+    """Returns the earliest possible start of each collective: after its launch and all kernels launched before it."""
     found = trace.start_ns[rows].copy()
     for device in np.unique(trace.device[rows]).tolist():
         work = kernels[trace.device[kernels] == device]
@@ -174,14 +157,11 @@ def _given(trace: TraceTable, rows: Int64, kernels: Int64) -> Int64:
     return found
 
 
-def _running(step: Int64, values: Int64, count: int) -> npt.NDArray[np.float64]:
-    """Returns the cumulative sum of ``values`` within each step, as a share of the step's sum.
-
-    Rows must be sorted by step.
-    """
+def _running(step: Int64, values: Int64, count: int) -> Float64:
+    """Returns the cumulative sum of ``values`` (sorted by step) within each step, as a share of the step's sum."""
     total = sum_by(step, values, count)
     before = np.cumsum(total) - total
-    share: npt.NDArray[np.float64] = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
+    share: Float64 = (np.cumsum(values) - before[step]) / np.maximum(total[step], 1)
     return share
 
 
@@ -200,10 +180,7 @@ def left_over(found: Collectives, dur_ns: Int64, count: int) -> Int64:
 
 
 def first_of(found: Collectives, most_ns: Int64) -> Int64:
-    """Distributes a saving of ``most_ns`` per step over the collectives of the step, earliest first.
-
-    Returns the exposed time that each collective saves.
-    """
+    """Distributes a saving of ``most_ns`` per step over the exposed time of its collectives, earliest first."""
     total = sum_by(found.step, found.bare_ns, len(most_ns))
     before = np.cumsum(found.bare_ns) - found.bare_ns - (np.cumsum(total) - total)[found.step]
     return np.clip(most_ns[found.step] - before, 0, found.bare_ns)

@@ -7,45 +7,34 @@ from enum import IntEnum
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.copy_directions import copy_texts, directions_of
+from tb_plugin.analysis.copy_directions import copies_in_direction, copy_texts
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-_HTOD = 0
 _PAGEABLE = "pageable"
 OFTEN = 0.5
-"""Minimum share of the steps that contain the call.
-
-Less frequent waits, such as those for checkpoints, are not a problem.
-"""
+"""Minimum share of the steps that contain the call. Less frequent waits, such as those for checkpoints, are not a problem."""
 _MOSTLY = 0.9
-"""Minimum share of an operator's duration spent waiting.
-
-An operator above this share counts as a wait, like ``aten::item``.
-"""
+"""Minimum share of an operator's duration spent waiting, if the operator counts as a wait, like ``aten::item``."""
 _PARTLY = 0.25
 """Minimum share of an operator's duration spent waiting. An operator below this share mostly does other work."""
 _DEEP = 32
 """Maximum nesting depth of operators that is searched."""
 
 
-class For(IntEnum):
+class WaitReason(IntEnum):
     """Reasons why the host waits."""
 
     RESULT = 0
@@ -66,26 +55,19 @@ class HostWaits(msgspec.Struct, frozen=True, eq=False):
     copy: Int64
     """Row of a copy to a device, launched by the call or by the operator that encloses the call; -1 = none."""
     place: Int64
-    """Row of the innermost operator that encloses the call, or of the call itself if no operator does.
+    """Row of the innermost enclosing operator, else of the call itself. Calls with the same value count as one wait."""
 
-    Calls with the same value count as one wait.
-    """
-
-    def of(self, why: For) -> Int64:
+    def of(self, why: WaitReason) -> Int64:
         """Returns the indices of the calls that wait for this reason."""
         return np.flatnonzero(self.why == why)
 
 
 @cached_by_argument
 def copies_to_device(trace: TraceTable) -> Int64:
-    """Returns the rows of copies from host to device whose launch is recorded.
-
-    Copies of offloaded tensors are excluded, because the rule ``offload_copies`` covers them.
-    """
+    """Returns the rows of launched copies from host to device, except those of offloaded tensors."""
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     roles = roles_of(trace)
-    found: Int64 = np.setdiff1d(copies[directions_of(trace, copies) == _HTOD], roles.row[roles.among(*OFFLOAD)])
-    return found
+    return np.setdiff1d(copies_in_direction(trace, "htod", copies), roles.row[roles.among(*OFFLOAD)])
 
 
 def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
@@ -97,11 +79,7 @@ def from_pageable(trace: TraceTable, copies: Int64) -> Bool:
 
 @cached_by_argument
 def host_waits(trace: TraceTable) -> HostWaits:
-    """Returns the calls in which the host waits for a device.
-
-    All calls that copy from pageable memory are included, even asynchronous calls, because they block until this
-    memory has been read.
-    """
+    """Returns the calls in which the host waits, including all calls that copy from pageable memory."""
     copies = copies_to_device(trace)
     call = trace.launch[copies]
     waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME)
@@ -113,17 +91,15 @@ def host_waits(trace: TraceTable) -> HostWaits:
     made[call] = copies
     own, around = made[row], made[trace.operator[row]]
     copy = np.where(own != MISSING, own, around)
-    why = np.where(copy != MISSING, For.COPY, For.RESULT)
-    why[_in_backward(trace, row)] = For.BACKWARD
-    why[_of_others(trace, row)] = For.OTHERS
+    why = np.where(copy != MISSING, WaitReason.COPY, WaitReason.RESULT)
+    why[_in_backward(trace, row)] = WaitReason.BACKWARD
+    why[_of_others(trace, row)] = WaitReason.OTHERS
     place = np.where(trace.operator[row] == MISSING, row, trace.operator[row])
     return HostWaits(row, why, copy, place)
 
 
 def _of_others(trace: TraceTable, row: Int64) -> Bool:
-    """Returns whether each call is part of another wait: it is nested in another call, in data loading or in
-    profiler work, or another thread waits for its thread.
-    """
+    """Returns whether each call is part of another wait: of a call, data loading, the profiler or another thread."""
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
     theirs = np.flatnonzero(
@@ -185,22 +161,19 @@ def top_level_waiter(trace: TraceTable, place: Int64) -> Int64:
     """Returns, for each wait, the outermost of the enclosing operators that spend almost all their time waiting."""
     for _ in range(_DEEP):
         outer = trace.operator[place]
-        hardly = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
-        if not hardly.any():
+        mostly_waits = (outer != MISSING) & (trace.dur_ns[place] >= _MOSTLY * trace.dur_ns[outer])
+        if not mostly_waits.any():
             break
-        place = np.where(hardly, outer, place).astype(np.int64)
+        place = np.where(mostly_waits, outer, place).astype(np.int64)
     return place
 
 
 def wait_ranges(s: Scene, row: Int64, place: Int64) -> Ranges:
-    """Returns the time ranges of these calls on the host.
-
-    For an operator that exists only to wait, the rest of its time is included if a device is idle afterwards.
-    """
+    """Returns the host time of these calls, and of operators that only wait if a device is idle afterwards."""
     trace, waits = s.trace, s.covered(row)
-    of = group(place)
-    mostly = of.sum(trace.dur_ns[row])[of.of] >= _PARTLY * trace.dur_ns[place]
-    return join(waits, intersect(s.covered(top_level_waiter(trace, place[mostly])), s.with_idle(waits)))
+    by_place = group(place)
+    partly_waits = by_place.sum(trace.dur_ns[row])[by_place.of] >= _PARTLY * trace.dur_ns[place]
+    return join(waits, intersect(s.covered(top_level_waiter(trace, place[partly_waits])), s.with_idle(waits)))
 
 
 class Waiting(msgspec.Struct, frozen=True, eq=False):
@@ -208,6 +181,8 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     place: Int64
+    count: int
+    """Number of different waits."""
     copies: Int64
     time_ns: int
     """Total time of the waits, excluding waits for the profiler."""
@@ -217,7 +192,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
     """Change that removes the waits, their copies, and the operators that do almost nothing except wait."""
 
 
-def waiting_calls(s: Scene, why: For) -> Waiting | None:
+def waiting_calls(s: Scene, why: WaitReason) -> Waiting | None:
     """Returns the calls that wait for this reason, None if removing the waits would save nothing significant."""
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(why)
@@ -225,12 +200,12 @@ def waiting_calls(s: Scene, why: For) -> Waiting | None:
     at = at[_regular(s, waits.row[at], waits.place[at])]
     row, place = waits.row[at], waits.place[at]
     whole, copies = wait_ranges(s, row, place), _copies_of(trace, row)
-    if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
+    if not s.is_significant(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
-    time = int(
-        trace.dur_ns[row].sum() - measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row)).sum()
-    )
-    return Waiting(row, place, copies, time, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
+    for_profiler = measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row))
+    time = int(trace.dur_ns[row].sum() - for_profiler.sum())
+    whole_change = Change(whole, copies, trace.dur_ns[copies])
+    return Waiting(row, place, len(np.unique(place)), copies, time, Change(s.covered(row)), whole_change)
 
 
 def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
@@ -241,11 +216,6 @@ def _regular(s: Scene, calls: Int64, place: Int64) -> Bool:
     seen = group(made.of, step)
     found: Bool = np.bincount(made.of[seen.first], minlength=len(made))[made.of] >= OFTEN * count
     return found
-
-
-def count_text(place: Int64) -> int:
-    """Returns the number of different waits."""
-    return len(np.unique(place))
 
 
 def _copies_of(trace: TraceTable, calls: Int64) -> Int64:

@@ -6,80 +6,96 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
+from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.idle.causes import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.causes import TITLES, Cause
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.step_shares import UNRECORDED
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.payloads import Figure, Link, Severity
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Rule, Scene
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ratio",
-        {"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")},
-    ),
-    define("", "text", {"idle_cause": ("Largest cause", "Idle cause with the most time.")}),
-)
+METRICS = COMMON.in_steps(
+    ratio={"idle_cause_ratio": ("Share of idle time", "Share of idle time due to the largest cause.")}
+).defining({("", "text"): {"idle_cause": ("Largest cause", "Idle cause with the most time.")}})
 
 PIECES = 200
 """Number of idle periods, longest first, for which the host activity is collected."""
 
 
-class LargestCause(msgspec.Struct, frozen=True):
-    """The largest cause of idle time, with a sentence, metrics and a link for the finding."""
+class LeastBusy(msgspec.Struct, frozen=True):
+    """The device with the lowest utilization, and the largest cause of its idle time."""
 
-    text: str
-    figures: tuple[Figure, ...]
+    device: str
+    utilization: float
+    count: int
+    """Number of devices below the threshold."""
+    window: str
+    """Words for the time range to which the utilization refers."""
+    cause: Cause | None
+    time_ns: int
+    words: str
+    """Sentence about the cause; "" if the device is never idle."""
+    figures: list[Figure]
     link: Link
-    cause: Cause | None = None
-    time_ns: int = 0
 
 
-def window_words(s: Scene) -> str:
-    """Returns the words for the time range to which the utilization refers."""
-    words = "the steps" if s.trace.steps.recorded else "the recording"
-    return f"{words}, excluding unrecorded work" if s.breakdown.parts[UNRECORDED].any() else words
-
-
-def largest_cause(s: Scene, device: str) -> LargestCause:
-    """Returns the idle cause to which most of a device's idle time is attributed."""
+def least_busy(s: Scene, threshold: float) -> LeastBusy | None:
+    """Returns the device with the lowest utilization, None if no utilization is below the threshold."""
+    known = {device: ratio.utilization for device, ratio in s.ratios.items() if ratio.utilization is not None}
+    low = {device: value for device, value in known.items() if value < threshold}
+    if not low:
+        return None
+    device = min(low, key=lambda each: low[each])
+    window = "the steps" if s.trace.steps.recorded else "the recording"
+    if s.breakdown.parts[UNRECORDED].any():
+        window += ", excluding unrecorded work"
     place = next(i for i, each in enumerate(s.trace.devices) if each.id == device)
-    from tb_plugin.analysis.idle.account import idle_account
-
-    time = idle_account(s.trace, place).by_cause(s.steps.start_ns, s.steps.end_ns)
-    totals = {cause: int(each.sum()) for cause, each in time.items()}
+    totals = {
+        cause: int(time.sum())
+        for cause, time in s.idle_account(place).by_cause(s.steps.start_ns, s.steps.end_ns).items()
+    }
     cause = max(totals, key=lambda each: totals[each])
     if not totals[cause]:
-        return LargestCause("", (), Link("idle", {}, "Show idle time"))
+        link = Link("idle", {}, "Show idle time")
+        return LeastBusy(device, low[device], len(low), window, None, 0, "", [], link)
     title = TITLES[cause][0]
     host = _host_did(s, place, cause)
-    figures = (
-        METRICS.figure("idle_cause", title),
-        METRICS.figure("idle_cause_ratio", totals[cause] / sum(totals.values())),
+    figures = [
+        *METRICS.measured(idle_cause=title, idle_cause_ratio=totals[cause] / sum(totals.values())),
         *(OF_IDLE.figure(key, value) for key, value in host.items()),
-    )
-    text = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
+    ]
+    words = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
     if "idle_host" in host:
-        text += ": the host is in {idle_host}"
-        text += ", called by {operator}" if "operator" in host else ""
-        text += ", at {idle_line}" if "idle_line" in host else ""
-    return LargestCause(
-        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show the wait"), cause, totals[cause]
+        words += ": the host is in {idle_host}"
+        words += ", called by {operator}" if "operator" in host else ""
+        words += ", at {idle_line}" if "idle_line" in host else ""
+    link = Link("idle", {"where": f"cause:{title}"}, "Show the wait")
+    return LeastBusy(device, low[device], len(low), window, cause, totals[cause], f"{words}.", figures, link)
+
+
+def idle_detection(
+    s: Scene, rule: Rule, found: LeastBusy, threshold: float, severity: Severity, text: str, todo: str, *more: Figure
+) -> Detection:
+    utilization = METRICS.figure("utilization", found.utilization, busy_title(s.trace, found.device))
+    notice = s.notice(
+        rule,
+        severity=severity,
+        text=text + found.words,
+        todo=todo,
+        figures=[utilization, METRICS.figure("device", found.device), *more, *found.figures],
+        measure="utilization",
+        threshold=threshold,
+        evidence=found.link,
+        confidence="",
     )
+    return Detection(notice, NO_SAVING, takes_ns=found.time_ns)
 
 
 def _host_did(s: Scene, device: int, cause: Cause) -> dict[str, str]:
-    """Returns the host event, operator and Python line that take the most time during the longest idle periods with
-    this cause.
-    """
-    from tb_plugin.analysis.idle.account import idle_account
-
-    trace, account = s.trace, idle_account(s.trace, device)
+    """Returns the host event, operator and line with the most time in the longest idle periods with this cause."""
+    trace, account = s.trace, s.idle_account(device)
     windows = union(s.steps.start_ns, s.steps.end_ns)
     length = measure_within(windows, account.start_ns, account.end_ns)
     mine = np.flatnonzero((account.cause == cause) & (length > 0))

@@ -6,49 +6,30 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Float64, Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Scene
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "launching_ns": (
-                "Launch idle",
-                "Idle time due to operators, launch calls and launch latency, per step.",
-            ),
-            "launch_every_ns": (
-                "Host time per launch",
-                "Host time in operators and runtime calls, divided by launches.",
-            ),
-            "kernel_median_ns": ("Median kernel", "Median kernel duration."),
-        },
-    ),
-    define(STEPS, "number", {"step_launches": ("Launches", "Launches per step.")}),
-    define(STEPS, "ratio", {"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")}),
+METRICS = COMMON.in_steps(
+    ns={
+        "launching_ns": ("Launch idle", "Idle time due to operators, launch calls and launch latency, per step."),
+        "launch_every_ns": ("Host time per launch", "Host time in operators and runtime calls, divided by launches."),
+        "kernel_median_ns": ("Median kernel", "Median kernel duration."),
+    },
+    number={"step_launches": ("Launches", "Launches per step.")},
+    ratio={"launching_ratio": ("Launch idle", "Launch idle time divided by mean step time.")},
 )
 
 STARVED = 0.01
 """Minimum share of the step during which a device waits for launches."""
 LONG_NS = 1_000_000
-"""Maximum length of an idle period that is attributed to launches, in nanoseconds.
-
-During longer idle periods, operators load code or compute on the host.
-"""
+"""Maximum length of an idle period that is attributed to launches. In longer ones, operators load code or compute."""
 AMONG = 1 / 3
 """Minimum share of idle time caused by launches. Idle time caused by the device itself is excluded from the total."""
 FEW = 20
@@ -69,7 +50,9 @@ class Starving(msgspec.Struct, frozen=True, eq=False):
     """Time ranges in which each launching thread runs operators or runtime calls, by thread."""
     others: Ranges
     """Time ranges in which a launching thread does work that other rules cover."""
-    figures: tuple[Figure, ...]
+    idle_share: float
+    """Launch idle time divided by step time."""
+    figures: list[Figure]
 
 
 def launches_of(s: Scene) -> Int64:
@@ -81,17 +64,12 @@ def launches_of(s: Scene) -> Int64:
 
 
 def launch_wait_ns(s: Scene) -> Float64:
-    """Returns, for each step, the device idle time caused by launches.
-
-    This is the mean over all devices, 0 if there are no devices.
-    """
+    """Returns the device idle time in each step caused by launches: the mean over all devices, 0 if there are none."""
     if (s.idle_for(*LAUNCHING) < STARVED * s.step_ns).all():
         return s.idle_for(*LAUNCHING)
     found = [np.zeros(len(s.steps.label), np.int64)]
-    from tb_plugin.analysis.idle.account import idle_account
-
     for device in device_busy(s.trace):
-        account = idle_account(s.trace, device)
+        account = s.idle_account(device)
         mine = np.isin(account.cause, LAUNCHING)
         time = sum_by(account.gap[mine], (account.end_ns - account.start_ns)[mine], len(account.gaps.next))
         mine &= time[account.gap] <= LONG_NS
@@ -102,10 +80,7 @@ def launch_wait_ns(s: Scene) -> Float64:
 
 
 def starvation_finding(s: Scene) -> Starving | None:
-    """Returns the launches for which a device waits.
-
-    Returns None unless a launch takes longer than the median kernel.
-    """
+    """Returns the launches for which a device waits. Returns None unless a launch takes longer than the median kernel."""
     by_step = launch_wait_ns(s)
     launching = float(by_step.mean()) if len(by_step) else 0.0
     # Idle time in a step or two is not caused by launches in general.
@@ -126,14 +101,14 @@ def starvation_finding(s: Scene) -> Starving | None:
     median = int(kernels[(len(kernels) - 1) // 2])
     if median > every:
         return None
-    values = {
-        "launching_ns": launching,
-        "launching_ratio": launching / s.step_ns,
-        "launch_every_ns": every,
-        "kernel_median_ns": median,
-        "step_launches": s.per_step(len(call)),
-        "step_time_mean_ns": s.step_ns,
-    }
-    figures = tuple(METRICS.figure(key, value) for key, value in values.items())
+    share = launching / s.step_ns
+    figures = METRICS.measured(
+        launching_ns=launching,
+        launching_ratio=share,
+        launch_every_ns=every,
+        kernel_median_ns=median,
+        step_launches=s.per_step(len(call)),
+        step_time_mean_ns=s.step_ns,
+    )
     step = np.searchsorted(s.steps.host_start_ns, trace.start_ns[call], side="right") - 1
-    return Starving(call, step, operators, others, figures)
+    return Starving(call, step, operators, others, share, figures)

@@ -7,34 +7,23 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import distinct_values, group
+from tb_plugin.lib.groupby import Bool, Float64, Int64, distinct_values, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
 from tb_plugin.rules._shapes import Dims, arguments, input_dims, input_types, names_that
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
 STEP = 8
 """Dimensions should be multiples of this number: matrix units read 16 bytes at once, which are 8 numbers of 16 bits."""
 SHORT_NS = 10_000
-"""Minimum duration of a kernel, in nanoseconds.
-
-Shorter kernels may gain nothing from faster arithmetic, because starting and ending a kernel takes most of their
-time.
-"""
+"""Minimum duration of a kernel. Starting and ending takes most of the time of shorter kernels."""
 
 USUAL = 3
-"""The peak rate divided by this number is a rate that matrix products reach.
-
-Large products reach at least half of the peak rate, but some shapes are slower.
-"""
+"""Ratio of the peak rate to a rate that most matrix products reach."""
 
 
 class Products(msgspec.Struct, frozen=True, eq=False):
@@ -44,19 +33,13 @@ class Products(msgspec.Struct, frozen=True, eq=False):
     bits: Int64
     """Bits per input element: 32 or 16."""
     flops: Float64
-    """Each kernel's part of the operator's floating-point operations.
-
-    The parts are proportional to the kernel durations.
-    """
+    """Each kernel's part of the operator's floating-point operations. The parts are proportional to the kernel durations."""
     numbers: Float64
-    """Each kernel's part of the number of elements in both inputs and in the output.
-
-    The parts are proportional to the kernel durations.
-    """
+    """Each kernel's part of the elements in both inputs and the output, proportional to the kernel durations."""
     odd: Int64
     """A dimension of the product that is not a multiple of 8; 0 = none or unknown."""
 
-    def take(self, of: npt.NDArray[np.bool_]) -> Products:
+    def take(self, of: Bool) -> Products:
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
 
@@ -96,9 +79,7 @@ def _width(inputs: list[str], single: str, half: str) -> int:
 
 
 def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float64, Float64, Int64]:
-    """Returns, for each operator, the number of operations, the number of elements, and a dimension that is not a
-    multiple of 8; 0 = unknown.
-    """
+    """Returns operations, elements and an odd dimension (see ``Products``) of each operator; 0 = unknown."""
     flops, numbers, odd = np.zeros(len(operators)), np.zeros(len(operators)), np.zeros(len(operators), np.int64)
     if not (texts != MISSING).any():
         return flops, numbers, odd
@@ -117,11 +98,7 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
 
 
 def _product(text: str, first: int) -> tuple[float, float, int]:
-    """Returns the number of operations, the number of elements, and a dimension that is not a multiple of 8, for
-    one product.
-
-    ``first`` is the index of the product's first input.
-    """
+    """Returns operations, elements and an odd dimension of a product whose first input has the index ``first``."""
     inputs: list[Dims] = input_dims(text)[first : first + 2]
     if len(inputs) != 2 or min(map(len, inputs)) < 2 or inputs[0][-1] != inputs[1][-2]:
         return 0.0, 0.0, 0
@@ -132,10 +109,7 @@ def _product(text: str, first: int) -> tuple[float, float, int]:
 
 
 def on_units(scene: Scene) -> bool:
-    """Returns whether any kernel uses matrix units.
-
-    Fused attention is ignored, because it uses matrix units even for float32.
-    """
+    """Returns whether any kernel except fused attention, which uses them even for float32, uses matrix units."""
     trace, kernels = scene.trace, scene.kernels
     used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
     return bool(len(used)) and bool((classify_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
@@ -148,11 +122,7 @@ def plain_products(scene: Scene) -> Products:
 
 
 def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:
-    """Returns, for each row, the peak operations and the peak bytes per nanosecond of its device. ``of`` is the
-    number format.
-
-    NaN = unknown.
-    """
+    """Returns, for each row, the peak operations (of a number format) and bytes per nanosecond; NaN = unknown."""
     flops = [dict(each.peaks).get(of, math.nan) for each in trace.devices] + [math.nan]
     bandwidth = [each.bandwidth or math.nan for each in trace.devices] + [math.nan]
     return np.array(flops)[trace.device[rows]], np.array(bandwidth)[trace.device[rows]]

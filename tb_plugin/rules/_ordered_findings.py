@@ -8,39 +8,71 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.base import Frame, Params
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
+from tb_plugin.analysis.metrics import Metrics, define
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.errors import PartFailed
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
-from tb_plugin.rules import regular_rules
-from tb_plugin.rules._base import WORTH, Bounds, Detection, NoSaving, Rule, Scene
-from tb_plugin.rules._dismissed import LeftOut
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules import regular_rules, rule_ids
+from tb_plugin.rules._base import MIN_SHARE, Bounds, Detection, Limit, NoSaving, Rule, Scene
 from tb_plugin.rules._verdict import Verdict, verdict_of
 from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.rules.low_utilization import RULE as LOW
 from tb_plugin.rules.low_utilization import is_explained
-
-Int64 = npt.NDArray[np.int64]
 
 MEDIUM_SHARE = 0.05
 MARGIN = 0.03
 """Share by which each bound is moved outwards, because durations differ between runs."""
 EVENTS = 100
 """Maximum number of events shown per finding."""
-NOTHING = LeftOut()
 _LOUDEST: tuple[Severity, ...] = ("high", "medium", "low", "info")
+METRICS = Metrics(define("", "text", {"ignored_rules": ("Names", "Unknown rule ids in ``torch_trace_ignore``.")}))
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Ids of rules to skip. The ids in ``ignored`` come from the log directory; some of them may be unknown."""
+
+    dismissed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def __contains__(self, rule: str) -> bool:
+        return rule in self.dismissed or rule in self.ignored
+
+
+def left_out(params: Params) -> LeftOut:
+    """Returns the rules to skip: those of the query parameter ``without`` and those of the log directory."""
+    named = {rule for text in params.values("without") for rule in text.split(",")}
+    return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)
+
+
+def unknown_notices(out: LeftOut) -> list[Notice]:
+    """Returns a notice if the log directory's list of ignored rules contains unknown ids."""
+    unknown = [rule for rule in out.ignored if rule not in rule_ids()]
+    if not unknown:
+        return []
+    return [
+        Notice(
+            rule="ignored_unknown",
+            severity="low",
+            text="The file torch_trace_ignore contains unknown rule ids: {ignored_rules}.",
+            todo="Correct these ids. docs/reference/rules.md lists all rule ids.",
+            figures=METRICS.measured(ignored_rules=", ".join(unknown)),
+        )
+    ]
+
+
+NOTHING = LeftOut()
 
 
 class Finding(msgspec.Struct, frozen=True, eq=False):
@@ -51,11 +83,8 @@ class Finding(msgspec.Struct, frozen=True, eq=False):
     events: Int64
     event_count: int
     """Number of events that show the problem, including events that are not displayed."""
-    share_ns: float
-    """Upper bound of the saving per step, in nanoseconds.
-
-    For a finding without a saving, this is the time that the problem takes per step; 0 if unknown.
-    """
+    time_ns: float
+    """Upper bound of the saving per step; without a saving, the time of the problem per step (0 if unknown)."""
     table: Frame | None = None
 
 
@@ -91,25 +120,20 @@ class Findings(msgspec.Struct, frozen=True, eq=False):
 
 @cached_by_argument
 def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut = NOTHING) -> Findings:
-    """Returns the findings for the steps with these labels. ``None`` selects all steps. A truncated file has no
-    findings.
-
-    Dismissed findings do not contribute to any saving. Raises BadRequest for unknown steps.
-    """
+    """Returns the findings for these steps (None: all), none for a truncated file. Raises BadRequest for unknown steps."""
     scene = Scene(trace, chosen)
     parts = Isolation()
-    verdict = (
-        parts.run("Verdict", partial(verdict_of, trace, chosen), None) if missing_computation(trace) is None else None
-    )
+    verdict = None
+    if missing_computation(trace) is None:
+        verdict = parts.run("Verdict", partial(verdict_of, trace, chosen), None)
+    no_saving = Saving(0.0, 0.0, 0.0, scene.step_ns)
     if not trace.report.complete:
-        return Findings(
-            (), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, failures=tuple(parts.failures), verdict=verdict
-        )
+        return Findings((), no_saving, scene.step_ns, failures=tuple(parts.failures), verdict=verdict)
     looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in regular_rules()}
     every = [(rule, look.detection) for rule, look in looks.items() if look is not None and look.detection is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
     changes = [(each.saving, each.takes_ns) for _, each in seen if isinstance(each.saving, Bounds)]
-    unknown: tuple[list[Saving | None] | None, Saving] = (None, Saving(0.0, 0.0, 0.0, scene.step_ns))
+    unknown: tuple[list[Saving | None] | None, Saving] = (None, no_saving)
     savings, whole = parts.run("Savings of findings", lambda: _savings(scene, changes), unknown)
     given = iter(savings or [None] * len(changes))
     told = [(rule, each, next(given) if isinstance(each.saving, Bounds) else None) for rule, each in seen]
@@ -129,9 +153,9 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
             (without if IDLE.id in out else worth).append((IDLE, idle.detection, None))
     found = _told(scene, worth, parts)
     limit = verdict.limit if verdict is not None else None
-    found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
+    found.sort(key=lambda each: (limit not in each.rule.limits, -each.time_ns, _LOUDEST.index(each.notice.severity)))
     if verdict is not None and verdict.limit is Limit.GPU and not found and not parts.failures:
-        verdict = msgspec.structs.replace(verdict, limit=Limit.NOTHING)
+        verdict = replace(verdict, limit=Limit.NOTHING)
     silent = tuple(rule for rule, look in looks.items() if look is not None and look.is_silent)
     looked = sum(look is not None and not look.is_silent and rule.id not in out for rule, look in looks.items())
     return Findings(
@@ -175,15 +199,12 @@ def _utilization(scene: Scene) -> float | None:
 
 
 def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
-    """Returns the bounds per step of each finding, and the bounds per step of all significant findings together.
-
-    The bounds of a finding are None if they are not significant.
-    """
+    """Returns the bounds per step of each finding (None if not significant), and of all these findings together."""
     trace, steps = scene.trace, scene.steps
     changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
     low = time_saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(time_saved(trace, steps, [most for _, most in changes], careful=False), low)
-    enough = max(WORTH * scene.step_ns, 1)
+    enough = max(MIN_SHARE * scene.step_ns, 1)
     limits = [_limit(scene, most, takes_ns) for (_, most), (_, takes_ns) in zip(changes, seen, strict=True)]
     bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
     worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]
@@ -205,9 +226,9 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
 
 def _repeated(scene: Scene, change: Change) -> Change:
     """Returns the change, excluding host time for work that occurs once per run, such as code loading."""
-    if not len(change.host) or not len(scene.once):
+    if not len(change.host) or not len(scene.set_up_ranges):
         return change
-    return msgspec.structs.replace(change, host=subtract(change.host, scene.once))
+    return replace(change, host=subtract(change.host, scene.set_up_ranges))
 
 
 def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
@@ -236,10 +257,7 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 
 
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
-    """Returns the mean bounds per step, widened by ``MARGIN``.
-
-    No bound exceeds the step time, or ``limit_ns`` per step.
-    """
+    """Returns the mean bounds per step, widened by ``MARGIN``. No bound exceeds the step time, or ``limit_ns`` per step."""
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
     high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
     low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
@@ -247,14 +265,14 @@ def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: i
 
 
 def _finding(scene: Scene, rule: Rule, seen: Detection, saving: Saving | None) -> Finding:
-    notice = seen.notice
-    if saving is not None:
-        share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
-        notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
     events = seen.events[:EVENTS].copy()
-    notice = replace(notice, rule=rule.id, title=rule.title, evidence=_shown(scene, notice.evidence, events))
-    share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
-    return Finding(rule, notice, events, len(seen.events), share, seen.table)
+    notice = replace(seen.notice, title=rule.title, evidence=_shown(scene, seen.notice.evidence, events))
+    time_ns = scene.per_step(seen.takes_ns or 0)
+    if saving is not None:
+        time_ns = saving.high_ns
+        share = time_ns / scene.step_ns if scene.step_ns else 0.0
+        notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
+    return Finding(rule, notice, events, len(seen.events), time_ns, seen.table)
 
 
 def _shown(scene: Scene, link: Link | None, events: Int64) -> Link | None:

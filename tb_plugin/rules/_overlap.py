@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
 
-Int64 = npt.NDArray[np.int64]
-
 HIDDEN = 0.75
-"""Minimum share of a copy's time that is saved if the copy overlaps with computation.
-
-The whole time cannot be saved, because copies and computation share the memory bandwidth.
-"""
+"""Minimum share of a copy's time saved by overlap. Copies and computation share the memory bandwidth."""
 
 
 def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
@@ -29,10 +23,7 @@ def bytes_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def overlapped_ns(s: Scene, copies: Int64, at_least: bool = True) -> Int64:
-    """Returns the time that each copy would save if it overlapped with other work in its step.
-
-    In each step, copies save at most the time of the other device work. ``at_least`` selects the lower bound.
-    """
+    """Returns the time that each copy would save if it overlapped with the other device work of its step."""
     trace, begin = s.trace, s.steps.start_ns
     less = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():

@@ -8,22 +8,18 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _LONGEST = 4_096
 """Maximum length of a text to parse, in characters. Lists of tensors may be very long."""
 Dims = tuple[int, ...]
 
 
-def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Int64:
+def names_that(trace: TraceTable, rows: Whole, pattern: str) -> Int64:
     """Returns the string ids of the event names in ``rows`` that match a regex. An empty regex matches nothing."""
     if not pattern or not len(rows):
         return np.empty(0, np.int64)
@@ -34,7 +30,7 @@ def names_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -
     return ids[np.array(found, np.bool_)]
 
 
-def rows_that(trace: TraceTable, rows: npt.NDArray[np.integer], pattern: str) -> Bool:
+def rows_that(trace: TraceTable, rows: Whole, pattern: str) -> Bool:
     """Returns whether the name of each row matches a regex; row -1 never matches."""
     known = rows[rows != MISSING]
     flags = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -70,31 +66,25 @@ def arguments(trace: TraceTable) -> Arguments:
 
 
 class Arguments(msgspec.Struct, frozen=True, eq=False):
-    """Recorded arguments of operators.
+    """Recorded arguments of operators. ``place`` maps each row (and -1) to an index into ``shapes`` and ``types``."""
 
-    ``place`` contains, for each row, an index into ``shapes`` and ``types``. The last entry of ``place`` is for row
-    -1.
-    """
+    place: Int32
+    shapes: Int32
+    types: Int32
 
-    place: npt.NDArray[np.int32]
-    shapes: npt.NDArray[np.int32]
-    types: npt.NDArray[np.int32]
-
-    def shape_of(self, rows: npt.NDArray[np.integer]) -> Int64:
+    def shape_of(self, rows: Whole) -> Int64:
         """Returns the string id of the recorded shapes for each row; -1 = not recorded."""
         found: Int64 = self.shapes[self.place[rows]].astype(np.int64)
         return found
 
-    def type_of(self, rows: npt.NDArray[np.integer]) -> Int64:
+    def type_of(self, rows: Whole) -> Int64:
         """Returns the string id of the recorded types for each row; -1 = not recorded."""
         found: Int64 = self.types[self.place[rows]].astype(np.int64)
         return found
 
 
 class Extents(msgspec.Struct, frozen=True, eq=False):
-    """For each operator, the number of elements of its largest input, and the number of inputs that have this size.
-    0 = unknown.
-    """
+    """Elements of each operator's largest input, and the number of inputs of this size; 0 = unknown."""
 
     numbers: Int64
     inputs: Int64
@@ -103,7 +93,7 @@ class Extents(msgspec.Struct, frozen=True, eq=False):
         return Extents(self.numbers[of], self.inputs[of])
 
 
-def largest_inputs(trace: TraceTable, operators: npt.NDArray[np.integer]) -> Extents:
+def largest_inputs(trace: TraceTable, operators: Whole) -> Extents:
     """Returns the size of the largest input of each operator. ``operators`` contains row numbers; -1 = none."""
     texts = arguments(trace).shape_of(operators)
     groups = group(texts)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
@@ -15,48 +14,37 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
-from tb_plugin.analysis.metrics import STEP, STEPS, define
+from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
-from tb_plugin.lib.groupby import distinct_values, sum_by
+from tb_plugin.lib.groupby import Int64, distinct_values, sum_by
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Rule, Scene
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEP,
-        "ns",
-        {
+METRICS = COMMON.in_steps(
+    ns={
+        "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
+        "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
+    },
+    ratio={"excess_ratio": ("Excess", "Excess divided by the time of all steps.")},
+    count={"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")},
+).defining(
+    {
+        (STEP, "ns"): {
             "unusual_ns": ("Slow step", "Duration of the slowest step."),
             "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
             "differs_row_ns": ("Excess there", "Extra time that the slowest step spends in this line or operator."),
             "differs_ns": ("Larger by", "Extra time that the slowest step spends in this part."),
         },
-    ),
-    define(
-        STEPS,
-        "ns",
-        {
-            "usual_step_ns": ("Usual step", "Median duration of steps that are not slow."),
-            "excess_ns": ("Excess", "Time of slow steps beyond the median step, summed."),
+        (STEP, "code"): {
+            "differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")
         },
-    ),
-    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the other steps.")}),
-    define(
-        STEP,
-        "code",
-        {"differs_row": ("Location", "Line, operator or kernel with most extra time in the slowest step.")},
-    ),
-    define("", "text", {"differs": ("Part", "Step part with the most extra time in the slowest step.")}),
+        ("", "text"): {"differs": ("Part", "Step part with the most extra time in the slowest step.")},
+    }
 )
 
 OTHERS = 3
@@ -67,12 +55,7 @@ MIN_EXPLAINED_SHARE = 0.1
 """A Python line, call or kernel is reported only if it causes at least this share of the largest difference."""
 HOST_BOUND = 0.9
 """Minimum share of the step for which a host or device is busy, if it is the bottleneck."""
-_BUSY = {
-    "kernel": "Kernels",
-    "memcpy": "Copies",
-    "memset": "Memsets",
-    "communication": "Communication",
-}
+_BUSY = {"kernel": "Kernels", "memcpy": "Copies", "memset": "Memsets", "communication": "Communication"}
 _HOST: Mapping[str, tuple[str, Cause | None]] = {
     "runtime": ("Runtime calls", None),
     "dataloader": (TITLES[Cause.INPUT][0], Cause.INPUT),
@@ -82,10 +65,7 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 
 
 def is_multi_modal(steps: Steps) -> bool:
-    """Returns whether the steps have different modes, such as prefill and decode on a server.
-
-    A longer step is then not a slow step.
-    """
+    """Returns whether steps have different modes, such as prefill and decode. A longer step is then not slow."""
     return len(np.unique(steps.served.mode)) > 1
 
 
@@ -116,10 +96,7 @@ class Usual(msgspec.Struct, frozen=True, eq=False):
 
 
 def usual_of(dur: Int64) -> Usual:
-    """Returns the median of these durations, and the range of durations that are not slow.
-
-    The range extends beyond these durations by twice their spread, in both directions.
-    """
+    """Returns the median, and the range of durations that are not slow: twice the spread beyond, in both directions."""
     ordered = np.sort(dur)
     median = int(ordered[(len(dur) - 1) // 2])
     deviation = int(np.sort(np.abs(dur - median))[(len(dur) - 1) // 2])
@@ -159,10 +136,7 @@ class Words(msgspec.Struct, frozen=True):
 
 
 def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
-    """Returns a finding about slow steps.
-
-    It contains the excess time, the largest difference from other steps, and the saving.
-    """
+    """Returns a finding with the excess time, the largest difference from other steps, and the saving."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
     excess = int((dur[slow] - usual.median).sum())
@@ -197,12 +171,11 @@ def slow_steps_finding(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,
-        severity="medium",
         text=f"{text}.",
         todo=s.todo(advice or rule) or s.todo(rule),
-        figures=[METRICS.figure(key, value) for key, value in values.items()],
+        figures=METRICS.figures(values),
         measure="excess_ratio",
-        threshold=WORTH,
+        threshold=MIN_SHARE,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
         why=words.why,
         confidence="high",
@@ -223,9 +196,7 @@ def _parts(s: Scene) -> list[Part]:
     busy = [Part(title, shares[name], category=name) for name, title in _BUSY.items()]
     if len(devices) != 1:
         return busy + [Part(title, shares[name], cause) for name, (title, cause) in _HOST.items()]
-    from tb_plugin.analysis.idle.account import idle_account
-
-    idle = idle_account(s.trace, devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
+    idle = s.idle_account(devices[0]).by_cause(s.steps.start_ns, s.steps.end_ns)
     return busy + [Part(TITLES[cause][0], time, cause) for cause, time in idle.items()]
 
 
@@ -247,9 +218,7 @@ def _largest_row(s: Scene, category: str, worst: int, others: Int64) -> tuple[st
 
 
 Times = tuple[Sequence[str], Int64, Int64, Int64]
-"""A sequence of texts, and three columns with one entry per time range: index of its text, its step, and its
-duration.
-"""
+"""A sequence of texts, and three columns with one entry per time range: index of its text, its step, and its duration."""
 
 
 def _work_by_name(s: Scene, category: str) -> Times:

@@ -8,20 +8,14 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.lib.groupby import stable_order
+from tb_plugin.lib.groupby import Bool, Int64, Whole, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._shapes import rows_that
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
 LEVELS = 4
-"""Number of enclosing operators to search, starting from the launch of a copy.
-
-Example: copy_, clone, contiguous and reshape.
-"""
+"""Number of enclosing operators to search, starting from the launch: copy_, clone, contiguous and reshape."""
 
 
 class Streams(msgspec.Struct, frozen=True, eq=False):
@@ -56,10 +50,7 @@ class Updates(msgspec.Struct, frozen=True, eq=False):
 
 
 def member_runs(member: Bool, breaks: Bool) -> tuple[Int64, Int64]:
-    """Returns the start and end indices (end exclusive) of each series of consecutive members.
-
-    A series also ends where ``breaks`` is set.
-    """
+    """Returns start and end indices of each series of consecutive members, which ``breaks`` also end."""
     begins = member & (breaks | ~np.append(False, member[:-1])[: len(member)])
     ends = member & np.append((breaks | ~member)[1:], True)[: len(member)]
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
@@ -79,11 +70,8 @@ def optimizer_steps(trace: TraceTable) -> Updates:
     return Updates(row, work[within & (trace.track[call] == trace.track[row[place]])])
 
 
-def enclosing_match(trace: TraceTable, operators: npt.NDArray[np.integer], pattern: str) -> Int64:
-    """Returns, for each operator, the innermost enclosing operator whose name matches a regex; -1 = none.
-
-    An operator also counts as enclosing itself.
-    """
+def enclosing_match(trace: TraceTable, operators: Whole, pattern: str) -> Int64:
+    """Returns the innermost operator, itself or enclosing, whose name matches a regex; -1 = none."""
     found = np.full(len(operators), MISSING, np.int64)
     here = operators.astype(np.int64)
     for _ in range(LEVELS):

@@ -23,17 +23,14 @@ from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, sub
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.rules._base import Scene
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Limit, Scene
 
 MIN_SHARE = 0.2
 """Minimum share of the steps that the limiting cause takes. This minimum does not apply to kernels."""
 MIN_UNRECORDED = 0.5
 """If at least this share of kernel launches has no recorded kernel, idle time is unknown."""
 MIN_UNKNOWN = 0.5
-"""If kernels of unknown classes take at least this share of the kernel time, the limit of the program is unknown
-kernels.
-"""
+"""If kernels of unknown classes take at least this share of the kernel time, the limit of the program is unknown kernels."""
 _WAITING: Mapping[Limit, tuple[str, ...]] = MappingProxyType(
     {
         Limit.DATA_LOADING: ("dataloader",),
@@ -66,17 +63,12 @@ class Verdict(msgspec.Struct, frozen=True, eq=False):
     earlier: Ranges
     """Time ranges in which a device runs unrecorded work during the steps."""
     recorded: float = 1.0
-    """Share of the operators, or of the launched kernels, that is recorded. 1 for limits that do not depend on this
-    share.
-    """
+    """Share of the operators, or of the launched kernels, that is recorded. 1 for limits that do not depend on this share."""
 
 
 @cached_by_argument
 def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | None:
-    """Returns the limit of the program in the steps with these labels. If ``chosen`` is None, all steps are used.
-
-    Returns None if these steps take no time.
-    """
+    """Returns the limit of the program in these steps (None: all), None if these steps take no time."""
     s = Scene(trace, chosen)
     total = int(s.breakdown.total.sum())
     if len(chosen_failures(trace, chosen).row):
@@ -129,11 +121,7 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:
-    """Returns, for each limit, the time of one-time host work while the devices are idle and the profiler does not
-    run.
-
-    If several causes overlap, the time is attributed to the first of these causes.
-    """
+    """Returns the time of one-time host work while devices and profiler are idle, each moment for one limit only."""
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
     left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
@@ -146,9 +134,7 @@ def _done_once(s: Scene) -> dict[Limit, int]:
 
 
 def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
-    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the
-    profiler.
-    """
+    """Returns the time ranges in which a device runs unrecorded work during these steps, excluding waits for the profiler."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
     return subtract(within, profiler_waits(trace))
@@ -168,10 +154,7 @@ def _mix(s: Scene) -> dict[KernelClass, int]:
 
 
 def _unmatched(trace: TraceTable) -> float:
-    """Returns the share of kernel launches whose kernel is not recorded, 0 if there are no launches.
-
-    Launches in graph captures are excluded.
-    """
+    """Returns the share of kernel launches, except in graph captures, whose kernel is not recorded."""
     calls = np.setdiff1d(np.flatnonzero(trace.calls_that(CallRole.LAUNCH)), captures(trace).source)
     work = of_kind(trace.kind, *DEVICE_WORK)
     launches = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch

@@ -3,53 +3,38 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
-from msgspec.structs import replace as changed
 
 from tb_plugin.analysis.advice import is_inference
 from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_ranges, exposed_ranges
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group, sum_by
+from tb_plugin.lib.groupby import Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules.serial_collectives import serial_calls
 from tb_plugin.rules.small_collectives import small_calls
 
-Int64 = npt.NDArray[np.int64]
-
 EXPOSED_SHARE = 0.05
-"""Minimum share of exposed communication in the steps.
-
-The reduction of the last gradients of a backward pass is always exposed, and may take half of this share.
-"""
+"""Minimum share of exposed communication. The last gradients of a backward pass may take half of it."""
 UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
 )
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
-            "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
-            "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
-            "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
-        },
-    ),
-    define("", "text", {"process_group": ("Process group", "Process group name.")}),
-)
+METRICS = COMMON.in_steps(
+    ns={
+        "could_hide_ns": ("Time to overlap", "Step time during which no communication runs."),
+        "shards_bare_ns": ("Shards", "Exposed time of collectives for sharded parameters and gradients, per step."),
+        "gathers_bare_ns": ("Gathers", "Exposed time of parameter gathers, per step."),
+        "group_exposed_ns": ("This group", "Largest exposed communication of one process group, per step."),
+    }
+).defining({("", "text"): {"process_group": ("Process group", "Process group name.")}})
 
 
 def _look(s: Scene) -> Detection | None:
@@ -67,7 +52,7 @@ def _look(s: Scene) -> Detection | None:
     if share <= EXPOSED_SHARE:
         return None
     hidden = could_hide(s.trace, s.steps)
-    worst = _group(s, found)
+    worst, worst_ns = _group(s, found)
     shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
     gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
     notice = s.notice(
@@ -95,34 +80,20 @@ def _look(s: Scene) -> Detection | None:
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
-        figures=[
-            METRICS.figure("communication_exposed", share),
-            METRICS.figure("communication_ns", part),
-            METRICS.figure("step_time_mean_ns", s.step_ns),
-            METRICS.figure("could_hide_ns", s.per_step(int(hidden.sum()))),
-            *(
-                [METRICS.figure("process_group", worst[0]), METRICS.figure("group_exposed_ns", s.per_step(worst[1]))]
-                if worst
-                else []
-            ),
-            *(
-                [
-                    METRICS.figure("shards_bare_ns", s.per_step(shards)),
-                    METRICS.figure("gathers_bare_ns", s.per_step(gathered)),
-                ]
-                if shards
-                else []
-            ),
-        ],
+        figures=METRICS.measured(
+            communication_exposed=share,
+            communication_ns=part,
+            step_time_mean_ns=s.step_ns,
+            could_hide_ns=s.per_step(int(hidden.sum())),
+            **optional(worst, process_group=worst, group_exposed_ns=s.per_step(worst_ns)),
+            **optional(shards, shards_bare_ns=s.per_step(shards), gathers_bare_ns=s.per_step(gathered)),
+        ),
         measure="communication_exposed",
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why=(
-            "The device computes nothing while only communication runs. Upper bound: communication "
-            "overlaps with all other work. Lower bound: gradients are reduced during the backward pass "
-            "as soon as they exist. Sending less data would save more."
-        ),
-        confidence="medium",
+        why="The device computes nothing while only communication runs. Upper bound: communication overlaps with all other "
+        "work. Lower bound: gradients are reduced during the backward pass as soon as they exist. Sending less data would "
+        "save more.",
     )
     count = len(s.steps.label)
     most = first_of(_beside_copies(s, found), hidden)
@@ -141,14 +112,10 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
-    """Recomputes the exposed time of collectives that belong to sharding, pipeline or expert parallelism.
-
-    For these collectives, overlap with copies is still exposed time, because dependent work waits during copies
-    too.
-    """
+    """Counts overlap with copies as exposed for collectives with a role, because dependent work waits for both."""
     kernels = (s.trace.kind[found.row] == EventKind.KERNEL) & np.isin(found.row, roles_of(s.trace).row)
     computed = measure_within(computation_ranges(s.trace), s.trace.start_ns[found.row], s.trace.ends(found.row))
-    return changed(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
+    return replace(found, bare_ns=np.where(kernels, found.dur_ns - computed, found.bare_ns))
 
 
 def _launches_known(trace: TraceTable) -> bool:
@@ -163,15 +130,12 @@ def _exposed_in_steps(s: Scene, rows: Int64) -> int:
     return int(measure_within(alone, steps.start_ns, steps.end_ns).sum())
 
 
-def _group(s: Scene, found: Collectives) -> tuple[str, int] | None:
-    """Returns the process group with the most exposed time, and this time.
-
-    Returns None if there are fewer than two groups.
-    """
+def _group(s: Scene, found: Collectives) -> tuple[str, int]:
+    """Returns the process group with the most exposed time, and this time; "" if there are fewer than two groups."""
     known = found.group != MISSING
     groups = group(found.group[known])
     if len(groups) < 2:
-        return None
+        return "", 0
     bare = groups.sum(found.bare_ns[known])
     names = [s.trace.strings[each] for each in found.group[known][groups.first].tolist()]
     most = min(range(len(names)), key=lambda i: (-bare[i], names[i]))
@@ -191,11 +155,9 @@ RULE = Rule(
     order=210,
     detects="Collectives are exposed: nothing else runs on the GPU at the same time.",
     threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of step time.",
-    saving=(
-        "Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower "
-        "bound: the overlap gained if gradients are reduced as soon as they are available. For other "
-        "collectives, the lower bound is 0. There are no bounds if no launch is recorded."
-    ),
+    saving="Upper bound: the step time during which no communication runs (`could_hide_ns`). Lower bound: the overlap "
+    "gained if gradients are reduced as soon as they are available. For other collectives, the lower bound is 0. There are "
+    "no bounds if no launch is recorded.",
     notes="""
         The rule excludes collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` cover. Even
         in a healthy training run, collectives of the last gradients may reach half of the threshold. The finding names

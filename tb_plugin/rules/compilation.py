@@ -7,23 +7,17 @@ import numpy as np
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
-    ),
-    define(STEPS, "count", {"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")}),
-    define(STEPS, "code", {"compiling_line": ("Python line", LINE.format("compilation"))}),
+METRICS = COMMON.in_steps(
+    ns={"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
+    count={"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")},
+    code={"compiling_line": ("Python line", LINE.format("compilation"))},
 )
 
 
@@ -43,21 +37,17 @@ def _look(s: Scene) -> Detection | None:
     at = f"in {{compiling_steps}} {plural(len(within), 'step')}" if recorded else "while recording"
     if recorded and within.tolist() == [0] and len(steps.label) > 1:
         at += ", the first one"
-    figures = [
-        METRICS.figure("compiling_ns", measure(compiling)),
-        *([METRICS.figure("compiling_steps", len(within))] if recorded else []),
-        *([METRICS.figure("compiling_line", line)] if line else []),
-    ]
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Compilation or tuning takes {{compiling_ns}} {at}" + (", mostly at {compiling_line}." if line else "."),
-        figures=figures,
-        evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
-        why=(
-            "The host waits for the compiler, which is normal in the first steps. In later steps, compilation "
-            "means that a shape, a flag or a function has changed. The bounds assume no compilation."
+        figures=METRICS.measured(
+            compiling_ns=measure(compiling),
+            **optional(recorded, compiling_steps=len(within)),
+            **optional(line, compiling_line=line),
         ),
+        evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
+        why="The host waits for the compiler, which is normal in the first steps. In later steps, compilation means that a "
+        "shape, a flag or a function has changed. The bounds assume no compilation.",
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(rows[s.rows[rows]]))
@@ -72,8 +62,5 @@ RULE = Rule(
     threshold="One compilation on a launching thread.",
     saving="The compilation time within steps, except while the thread captures a graph.",
     needs="Events of Dynamo, Inductor or Triton.",
-    limits=(
-        Limit.CPU,
-        Limit.CPU_ONLY,
-    ),
+    limits=(Limit.CPU, Limit.CPU_ONLY),
 )

@@ -5,42 +5,23 @@ from __future__ import annotations
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 CONVERSION_SHARE = 0.02
 """Minimum share of conversions in the kernel time. Every program needs some conversions."""
 MEDIUM_SHARE = 0.1
-"""Minimum share of conversions in the kernel time for medium severity.
-
-Conversions of only a model's inputs and outputs take less.
-"""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
-    ),
-    define(STEPS, "number", {"conversions": ("Kernels", "Conversion kernels per step.")}),
-    define(
-        STEPS,
-        "code",
-        {
-            "conversion_operation": ("Operation", "Conversion with the most time."),
-            "conversion_operator": ("Operator", "Operator with the most conversion time."),
-        },
-    ),
+"""Minimum share for medium severity. Conversions of only a model's inputs and outputs take less."""
+METRICS = COMMON.in_steps(
+    ns={"conversions_ns": ("Conversions", "Time of kernels that convert layouts or types, per step.")},
+    ratio={"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
+    number={"conversions": ("Kernels", "Conversion kernels per step.")},
+    code={
+        "conversion_operation": ("Operation", "Conversion with the most time."),
+        "conversion_operator": ("Operator", "Operator with the most conversion time."),
+    },
 )
 
 
@@ -61,29 +42,24 @@ def _look(s: Scene) -> Detection | None:
         return None
     share = int(time.sum()) / total
     operator = most_of(trace, operator_names(trace, row), time)
-    told: dict[str, float | str] = {
-        "conversions": s.per_step(len(row)),
-        "conversions_ns": s.per_step(int(time.sum())),
-        "conversion_ratio": share,
-        "conversion_operation": most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
-        **({"conversion_operator": operator} if operator else {}),
-    }
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
+        text=f"{s.per_step_words} {{conversions}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
         f"convert the layout or type of tensors. They take {{conversion_ratio}} of the kernel time "
         f"({{conversions_ns}}), mostly "
         "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        figures=METRICS.measured(
+            conversions=s.per_step(len(row)),
+            conversions_ns=s.per_step(int(time.sum())),
+            conversion_ratio=share,
+            conversion_operation=most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
+            **optional(operator, conversion_operator=operator),
+        ),
         measure="conversion_ratio",
         threshold=CONVERSION_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Each conversion reads and writes a whole tensor but computes nothing. Upper bound: no conversions "
-            "remain. The trace does not show which conversions the program needs."
-        ),
-        confidence="medium",
+        why="Each conversion reads and writes a whole tensor but computes nothing. Upper bound: no conversions remain. The "
+        "trace does not show which conversions the program needs.",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
 
@@ -94,12 +70,10 @@ RULE = Rule(
     look=_look,
     order=390,
     detects="Kernels only convert the layout or type of tensors.",
-    threshold=(
-        f"Conversion kernels take at least {percent(CONVERSION_SHARE)} of the kernel time, excluding communication."
-    ),
-    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show which "
-    "conversions the program needs.",
-    needs=("The type of each kernel (NPUs: column `Type`, with `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
+    threshold=f"Conversion kernels take at least {percent(CONVERSION_SHARE)} of the kernel time, excluding communication.",
+    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show which conversions "
+    "the program needs.",
+    needs="The type of each kernel (NPUs: column `Type`, with `TransData`, `Transpose`, `TransposeD`, `Cast`).",
     notes="""
         The severity is medium at 10 % or more, and low otherwise. `redundant_casts` and `redundant_copies` also cover
         some of these kernels.

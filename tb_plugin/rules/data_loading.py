@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import intersect, union
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
-METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")}),
-)
+METRICS = COMMON.in_steps(ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")})
 
-Int64 = npt.NDArray[np.int64]
 
 DATALOADER_SHARE = 0.02
-"""Minimum share of data loading in the steps.
-
-Other rules use 5 %, but the fix for data loading changes only one argument.
-"""
+"""Minimum share of data loading in the steps. Other rules use 5 %, but the fix for data loading changes only one argument."""
 GONE = 0.75
-"""Minimum share of exposed data loading that the fix saves. On a V100 with 4 workers, 0.83 and 0.86 were measured.
-
-The fix does not save all of the time, because passing batches between processes takes time and the workers compete
-for the CPU.
-"""
+"""Minimum share of exposed data loading that the fix saves (V100, 4 workers: 0.83 and 0.86); handing over takes time."""
 
 
 def _look(s: Scene) -> Detection | None:
-    part, share = s.part("dataloader")
+    part, share = s.category_share("dataloader")
     if share <= DATALOADER_SHARE:
         return None
     trace = s.trace
@@ -49,18 +35,11 @@ def _look(s: Scene) -> Detection | None:
         text="Data loading takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
         + (kind if own or workers else ""),
         todo=s.todo(RULE, "workers" if workers > own else ""),
-        figures=[
-            METRICS.figure("waiting_for_input", share),
-            METRICS.figure("dataloader_mean_ns", part),
-            METRICS.figure("step_time_mean_ns", s.step_ns),
-        ],
+        figures=METRICS.measured(waiting_for_input=share, dataloader_mean_ns=part, step_time_mean_ns=s.step_ns),
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "The step blocks until its batch arrives. Upper bound: batches are always ready. Lower bound: a "
-            "quarter of the wait remains for handing over batches and for CPU contention with the workers."
-        ),
+        why="The step blocks until its batch arrives. Upper bound: batches are always ready. Lower bound: a quarter of the "
+        "wait remains for handing over batches and for CPU contention with the workers.",
         confidence="high" if own > workers else "medium",
     )
     bare = intersect(shares(trace)["dataloader"], s.host)
@@ -79,11 +58,9 @@ RULE = Rule(
     order=20,
     detects="The step waits for the next batch of the data loader.",
     threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
-    saving=(
-        "Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
-        f"{percent(GONE)} of the time during which nothing else runs. The rest of this time remains because "
-        "batches must be handed over and workers compete for the CPU."
-    ),
+    saving="Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
+    f"{percent(GONE)} of the time during which nothing else runs. The rest of this time remains because batches must be "
+    "handed over and workers compete for the CPU.",
     notes="""
         The finding shows whether the main process loads the batches or the workers are too slow (`workers`).
     """,

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.communication import computation_ranges
-from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.copy_directions import copies_in_direction
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional
 from tb_plugin.rules._collectives import is_data_parallel
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 
-Int64 = npt.NDArray[np.int64]
-
-_PEERS = [direction.key for direction in DIRECTIONS].index("ptop")
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "exchange_ns": (
-                "Between devices",
-                "Time of collectives and device-to-device copies while nothing computes, per step.",
-            ),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={
+        "exchange_ns": (
+            "Between devices",
+            "Time of collectives and device-to-device copies while nothing computes, per step.",
+        )
+    }
 )
 
 
@@ -43,7 +31,6 @@ def _look(s: Scene) -> Detection | None:
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
     notice = s.notice(
         RULE,
-        severity="medium",
         text="One process drives {affected} devices with copies of the model (DataParallel)"
         + (
             ". Data exchange between devices takes {exchange_ns} per step while no device computes."
@@ -52,24 +39,19 @@ def _look(s: Scene) -> Detection | None:
         ),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
-            *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
+            *METRICS.measured(**optional(exchange, exchange_ns=exchange)),
         ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "One Python process launches the work of all devices. This process copies the model to each device "
-            "in every step, and gathers gradients after the backward pass. The trace does not show how fast one "
-            "process per device would be."
-        ),
+        why="One Python process launches the work of all devices. This process copies the model to each device in every "
+        "step, and gathers gradients after the backward pass. The trace does not show how fast one process per device would "
+        "be.",
         confidence="high",
     )
     return Detection(notice, NO_SAVING, rows)
 
 
 def _exchanges(s: Scene) -> Int64:
-    trace = s.trace
-    copies = s.of(EventKind.MEMCPY)
-    copies = copies[directions_of(trace, copies) == _PEERS]
-    collectives = s.kernels[trace.is_collective[s.kernels]]
+    copies = copies_in_direction(s.trace, "ptop", s.rows_of(EventKind.MEMCPY))
+    collectives = s.kernels[s.trace.is_collective[s.kernels]]
     return s.by_length(np.concatenate((copies, collectives)))
 
 
@@ -85,6 +67,5 @@ RULE = Rule(
         The finding reports the time of collectives and copies between GPUs while no GPU computes (`exchange_ns`). Other
         rules exclude the collectives of DataParallel.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

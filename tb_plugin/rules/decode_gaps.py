@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
-            "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
-            "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
-        },
-    ),
-    define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),
-    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Mean gap divided by mean step-to-step time.")}),
+METRICS = COMMON.in_steps(
+    ns={
+        "pair_gap_ns": ("Gap", "Mean device idle time between decode steps."),
+        "pair_least_ns": ("Shortest host gap", "Shortest host time between decode steps."),
+        "pair_period_ns": ("Step to step", "Mean time from one decode step start to the next."),
+    },
+    count={"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")},
+    ratio={"pair_gap_ratio": ("Gap share", "Mean gap divided by mean step-to-step time.")},
 )
 
 SHARE = 0.05
-"""Minimum gap between steps, as a share of the time from the start of one step to the start of the next.
-
-A launch and a copy of the token always take some time.
-"""
+"""Minimum gap as a share of the step-to-step time. A launch and a copy of the token always take some time."""
 
 
 def _look(s: Scene) -> Detection | None:
@@ -53,34 +41,28 @@ def _look(s: Scene) -> Detection | None:
         return None
     ratio = total / time
     between, waited = _between(s, at)
-    values = {
-        "pair_gap_ns": total / len(at),
-        "pair_least_ns": int((between.end - between.start).min()) if len(between.start) == len(at) else 0,
-        "pair_period_ns": time / len(at),
-        "decode_pairs": len(at),
-        "pair_gap_ratio": ratio,
-    }
+    shortest = int((between.end - between.start).min()) if len(between.start) == len(at) else 0
     notice = s.notice(
         RULE,
         severity=severity_of(ratio),
-        text=(
-            "The device is idle for {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
-            "{pair_period_ns} step-to-step time. These are means over {decode_pairs} pairs, including outliers."
+        text="The device is idle for {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
+        "{pair_period_ns} step-to-step time. These are means over {decode_pairs} pairs, including outliers.",
+        figures=METRICS.measured(
+            pair_gap_ns=total / len(at),
+            pair_least_ns=shortest,
+            pair_period_ns=time / len(at),
+            decode_pairs=len(at),
+            pair_gap_ratio=ratio,
         ),
-        figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
-        why=(
-            "No request receives a token between decode steps. The bounds assume that the host prepares the next "
-            "step while the device works. Upper bound: the whole gap disappears. Lower bound: the time that the "
-            "host waited for the device in the previous step, or the gap minus the shortest gap. The saving "
-            "includes time between steps."
-        ),
-        confidence="medium",
+        why="No request receives a token between decode steps. The bounds assume that the host prepares the next step while "
+        "the device works. Upper bound: the whole gap disappears. Lower bound: the time that the host waited for the device "
+        "in the previous step, or the gap minus the shortest gap. The saving includes time between steps.",
     )
     begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
-    could_go = np.maximum(between.end - between.start - int(values["pair_least_ns"]), waited)
+    could_go = np.maximum(between.end - between.start - shortest, waited)
     beyond = Ranges(np.maximum(between.end - could_go, between.start), between.end)
     return Detection(
         notice,
@@ -90,11 +72,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _between(s: Scene, at: Int64) -> tuple[Ranges, Int64]:
-    """Returns the time on the host between each step and the step before it, and how long the host waits for the
-    device in the earlier step.
-
-    Steps without such a gap are omitted, because the host runs ahead of the device in them.
-    """
+    """Returns the host time between steps, and the waits for the device in the earlier step, if the host is not ahead."""
     steps = s.trace.steps
     start, end = steps.host_end_ns[at - 1], steps.host_start_ns[at]
     at = at[end > start]
@@ -116,14 +94,10 @@ RULE = Rule(
     look=_look,
     order=130,
     detects="The GPUs of a server idle between decode steps.",
-    threshold=(
-        f"Gaps take at least {percent(SHARE)} of the step-to-step time of decode steps. The trace has at "
-        f"least {FEWEST} pairs of consecutive decode steps."
-    ),
-    saving=(
-        "Upper bound: all gaps. Lower bound: CPU time between steps that could overlap with GPU work. This "
-        "CPU time is the wait for the GPU in the previous step, or the gap minus the shortest gap."
-    ),
+    threshold=f"Gaps take at least {percent(SHARE)} of the step-to-step time of decode steps. The trace has at least "
+    f"{FEWEST} pairs of consecutive decode steps.",
+    saving="Upper bound: all gaps. Lower bound: CPU time between steps that could overlap with GPU work. This CPU time is "
+    "the wait for the GPU in the previous step, or the gap minus the shortest gap.",
     needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
         The bounds assume asynchronous scheduling. Part of the saved time is between steps. Launching ahead also saves

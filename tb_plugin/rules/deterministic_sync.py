@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._host_waits import OFTEN, WaitReason, waiting_calls
 
 _PARTS = {
     "backward_operator": "{backward_operator}",
@@ -27,62 +21,45 @@ _PARTS = {
     "module": " in {module}",
     "forward_line": " at {forward_line}",
 }
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
-    ),
-    define(
-        STEPS,
-        "number",
-        {"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
-    ),
-    define(
-        STEPS,
-        "count",
-        {
-            "backward_sync_kinds": (
-                "Backward operators",
-                "Distinct operators that wait, by forward operator, module and line.",
-            )
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={"backward_sync_ns": ("Backward waits", "Host time that these operators wait for the device, per step.")},
+    number={"backward_sync_calls": ("Waits", "Waits for the device in these operators, per step.")},
+    count={
+        "backward_sync_kinds": (
+            "Backward operators",
+            "Distinct operators that wait, by forward operator, module and line.",
+        )
+    },
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting_calls(s, For.BACKWARD)
+    trace, found = s.trace, waiting_calls(s, WaitReason.BACKWARD)
     if found is None:
         return None
-    calls, place = found.row, found.place
+    calls = found.row
     said, kinds = _most(trace, calls)
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, count_text(place))}. Likely cause: deterministic algorithms, because the "
-        "forward operators do not wait.",
-        figures=[
-            *said,
-            METRICS.figure("backward_sync_calls", s.per_step(count_text(place))),
-            METRICS.figure("backward_sync_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
-            *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
-        ],
-        evidence=Link("backward", {}, "Show the backward pass"),
-        why=(
-            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not "
-            "record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the "
-            "operators that wait and their copies disappear too."
+        text=f"{s.per_step_words} {_told(s, said, kinds, found.count)}. Likely cause: deterministic algorithms, "
+        "because the forward operators do not wait.",
+        figures=METRICS.measured(
+            **said,
+            backward_sync_calls=s.per_step(found.count),
+            backward_sync_ns=s.per_step(int(trace.dur_ns[calls].sum())),
+            **optional(kinds > 1, backward_sync_kinds=kinds),
         ),
-        confidence="medium",
+        evidence=Link("backward", {}, "Show the backward pass"),
+        why="The autograd engine launches nothing while it waits, so the device becomes idle. The trace does not record "
+        "whether deterministic algorithms are on. Lower bound: the waits disappear. Upper bound: the operators that wait "
+        "and their copies disappear too.",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
 
 
-def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
-    known = {each.metric.key for each in said}
-    named = "".join(part for key, part in _PARTS.items() if key in known)
-    often = s.often(waits, "backward_sync_calls")
+def _told(s: Scene, said: dict[str, str], kinds: int, waits: int) -> str:
+    named = "".join(part for key, part in _PARTS.items() if key in said)
+    often = s.times_words(waits, "backward_sync_calls")
     if kinds == 1:
         return f"{named} makes the host wait {{backward_sync_ns}} for the device, {often}"
     return (
@@ -91,7 +68,8 @@ def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
     )
 
 
-def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
+def _most(trace: TraceTable, calls: Int64) -> tuple[dict[str, str], int]:
+    """Returns the backward operator with the longest wait, and the number of different operators that wait."""
     every, paths, lines = backward_operators(trace), module_paths(trace), code_lines(trace)
     at = every.of[trace.operator[calls]]
     forward = every.forward[at]
@@ -108,7 +86,7 @@ def _most(trace: TraceTable, calls: Int64) -> tuple[list[Figure], int]:
         for first in groups.first[spent == spent.max()].tolist()
     ]
     chosen = min(texts, key=lambda each: tuple(each.values()))
-    return [METRICS.figure(key, text) for key, text in chosen.items() if text], len(groups)
+    return {key: text for key, text in chosen.items() if text}, len(groups)
 
 
 def _text(texts: pa.Array, number: int) -> str:

@@ -3,59 +3,39 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
+from tb_plugin.analysis.copy_directions import copies_in_direction
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._overlap import bytes_of
 from tb_plugin.rules._streams import LEVELS
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 MIN_SHARE = 0.02
 """Minimum share of copies in the steps. Most programs copy some data within the device."""
 MAX_LISTED_OPERATORS = 3
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
-    ),
-    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device per step.")}),
-    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Copied bytes per step.")}),
-    define(
-        STEPS,
-        "code",
-        {
-            "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
-            "device_copy_line": ("Python line", LINE.format("copy")),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={"device_copy_ns": ("Copy time", "Time of copies within a device per step, averaged over devices.")},
+    ratio={"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
+    number={"device_copies": ("Copies", "Copies within the device per step.")},
+    bytes={"device_copy_bytes": ("Bytes", "Copied bytes per step.")},
+    code={
+        "device_copy_operators": ("Operators", "Operators with the most copy time, and their shares."),
+        "device_copy_line": ("Python line", LINE.format("copy")),
+    },
 )
 
 
 def copies_within(trace: TraceTable) -> Bool:
     """Returns a row mask of the copies within one device that the driver executes."""
     found = np.zeros(len(trace), np.bool_)
-    copies = np.flatnonzero(trace.kind == EventKind.MEMCPY)
-    within = [each.key for each in DIRECTIONS].index("dtod")
-    found[copies[directions_of(trace, copies) == within]] = True
+    found[copies_in_direction(trace, "dtod")] = True
     return found
 
 
@@ -75,22 +55,19 @@ def _look(s: Scene) -> Detection | None:
         + (", {device_copy_bytes}" if size.any() else "")
         + (", launched by {device_copy_operators}" if operators else "")
         + (", mostly at {device_copy_line}." if line else "."),
-        figures=[
-            METRICS.figure("device_copies", s.per_step(len(copies))),
-            METRICS.figure("device_copy_ns", s.per_step(time) / devices),
-            METRICS.figure("device_copy_ratio", share),
-            METRICS.figure("device_copy_bytes", s.per_step(int(size.sum()))),
-            *([METRICS.figure("device_copy_operators", operators)] if operators else []),
-            *([METRICS.figure("device_copy_line", line)] if line else []),
-        ],
+        figures=METRICS.measured(
+            device_copies=s.per_step(len(copies)),
+            device_copy_ns=s.per_step(time) / devices,
+            device_copy_ratio=share,
+            device_copy_bytes=s.per_step(int(size.sum())),
+            **optional(operators, device_copy_operators=operators),
+            **optional(line, device_copy_line=line),
+        ),
         measure="device_copy_ratio",
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
-        why=(
-            "These copies move tensors and compute nothing. Upper bound: no copies remain. The trace does not show "
-            "which copies the program needs."
-        ),
-        confidence="medium",
+        why="These copies move tensors and compute nothing. Upper bound: no copies remain. The trace does not show which "
+        "copies the program needs.",
     )
     row = np.sort(copies)
     around = np.unique(trace.operator[row]).astype(np.int64)
@@ -114,10 +91,7 @@ def _operators(trace: TraceTable, copies: Int64) -> str:
 
 
 def _calling(trace: TraceTable, operators: Int64) -> Int64:
-    """Returns the operator responsible for each copy.
-
-    This is the operator that launches the copy, or an operator that encloses it, at most ``LEVELS`` levels above.
-    """
+    """Returns the operator responsible for each copy: its own, or the enclosing one ``LEVELS`` levels above."""
     for _ in range(LEVELS):
         outer = trace.operator[operators]
         operators = np.where(outer == MISSING, operators, outer).astype(np.int64)
@@ -131,17 +105,12 @@ RULE = Rule(
     order=360,
     detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
     threshold=f"These copies take at least {percent(MIN_SHARE)} of step time, averaged over the GPUs that copy.",
-    saving=(
-        "Upper bound: the time of all these copies and of the operators that launch them. Lower bound: 0, "
-        "because the trace does not show which copies the program needs."
-    ),
+    saving="Upper bound: the time of all these copies and of the operators that launch them. Lower bound: 0, because the "
+    "trace does not show which copies the program needs.",
     notes="""
         The finding names the Python line and the operators with the most copies. Such an operator is at most four
         levels above the operator that launches the copy. Copies made by kernels are excluded: `redundant_copies` covers
         them.
     """,
-    limits=(
-        Limit.GPU,
-        Limit.COPIES,
-    ),
+    limits=(Limit.GPU, Limit.COPIES),
 )

@@ -7,16 +7,13 @@ import re
 import numpy as np
 
 from tb_plugin.analysis.communication import BACKEND
-from tb_plugin.analysis.metrics import define
 from tb_plugin.analysis.range_patterns import DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene
 
-METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Backends", "Recorded backends, all different from the recommended one.")}),
+METRICS = COMMON.defining(
+    {("", "text"): {"others": ("Backends", "Recorded backends, all different from the recommended one.")}}
 )
 
 
@@ -33,13 +30,14 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         s.notice(
             RULE,
-            severity="medium",
             text="Ranks communicate through {others} on {affected} devices; {backend} is faster on these devices.",
             figures=[
                 METRICS.figure("affected", len(capable), "Devices"),
                 METRICS.figure("backend", ", ".join(sorted(best))),
                 METRICS.figure("others", ", ".join(sorted(seen))),
             ],
+            evidence=None,
+            confidence="",
         ),
         NO_SAVING,
     )
@@ -52,10 +50,7 @@ def _backends_at_work(trace: TraceTable) -> set[str]:
 
 
 def _recorded_backends(trace: TraceTable) -> list[str]:
-    """Returns the backends in ``distributedInfo``.
-
-    There is a single backend, or one backend per device type as in ``cpu:gloo,cuda:nccl``.
-    """
+    """Returns the backends in ``distributedInfo``, such as ``cpu:gloo,cuda:nccl``."""
     info = trace.metadata.get("distributedInfo")
     stated = str(info.get("backend", "")) if isinstance(info, dict) else ""
     return re.split(r"[:,]", stated.lower())
@@ -67,14 +62,11 @@ RULE = Rule(
     look=_look,
     order=440,
     detects="Processes use a communication backend that is not designed for the GPUs.",
-    threshold=(
-        "`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the "
-        "recommended one, and no collective kernel runs."
-    ),
+    threshold="`DistributedDataParallel.forward` runs, none of the recorded backends (`others`) is the recommended one, and "
+    "no collective kernel runs.",
     saving="None: the trace does not show how fast the recommended backend would be.",
     notes="""
         NCCL supports NVIDIA GPUs with compute capability 3.5 or higher. On AMD GPUs, the name NCCL means RCCL.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

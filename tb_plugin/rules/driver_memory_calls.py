@@ -5,20 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "code",
-        {"driver_line": ("Python line", LINE.format("driver memory call"))},
-    )
-)
+METRICS = COMMON.in_steps(code={"driver_line": ("Python line", LINE.format("driver memory call"))})
 
 
 def _look(s: Scene) -> Detection | None:

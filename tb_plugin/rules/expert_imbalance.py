@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.experts import Dispatched, token_dispatches
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 
 UNEVEN = 1.25
-"""Minimum ratio of the largest token count of a rank to the mean.
-
-With several hundred tokens per rank, the ratio from random variation alone is smaller.
-"""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {
-            "rank_tokens_ratio": (
-                "Max over mean",
-                "Tokens of the busiest rank divided by the mean over ranks.",
-            ),
-            "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
-        },
-    ),
-    define(
-        STEPS,
-        "ns",
-        {
-            "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
-            "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
-        },
-    ),
+"""Minimum ratio of the largest token count of a rank to the mean. Random variation is smaller."""
+METRICS = COMMON.in_steps(
+    number={
+        "rank_tokens_ratio": ("Max over mean", "Tokens of the busiest rank divided by the mean over ranks."),
+        "dispatches_told": ("Dispatches", "Token dispatches with recorded sizes, per step."),
+    },
+    ns={
+        "experts_ns": ("Experts", "Time of expert matmuls after these dispatches, per step."),
+        "uneven_ns": ("Imbalance cost", "Expert matmul time multiplied by (max over mean - 1), per step."),
+    },
 )
 
 
@@ -51,31 +34,24 @@ def _look(s: Scene) -> Detection | None:
         return None
     ratio = float(np.average(sent.ratio[mine], weights=experts))
     waits = ((sent.ratio - 1) * sent.experts_ns).astype(np.int64)
-    if ratio < UNEVEN or not s.is_worth(int(waits[mine].sum())):
+    if ratio < UNEVEN or not s.is_significant(int(waits[mine].sum())):
         return None
     row, less = _shorter(trace, sent, waits, mine)
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of "
-            "tokens. Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the "
-            "busiest rank."
+        text="Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean number of tokens. "
+        "Experts take {experts_ns} per step on the recorded rank, and about {uneven_ns} more on the busiest rank.",
+        figures=METRICS.measured(
+            rank_tokens_ratio=ratio,
+            dispatches_told=s.per_step(int(mine.sum())),
+            experts_ns=s.per_step(int(experts.sum())),
+            uneven_ns=s.per_step(int(waits[mine].sum())),
         ),
-        figures=[
-            METRICS.figure("rank_tokens_ratio", ratio),
-            METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
-            METRICS.figure("experts_ns", s.per_step(int(experts.sum()))),
-            METRICS.figure("uneven_ns", s.per_step(int(waits[mine].sum()))),
-        ],
         measure="rank_tokens_ratio",
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
-        why=(
-            "All ranks wait until the busiest rank returns its results. Only the amounts that the recorded rank "
-            "sends are known; other ranks may send different amounts. Upper bound: the wait caused by the "
-            "imbalance. Lower bound: zero."
-        ),
+        why="All ranks wait until the busiest rank returns its results. Only the amounts that the recorded rank sends are "
+        "known; other ranks may send different amounts. Upper bound: the wait caused by the imbalance. Lower bound: zero.",
         confidence="low",
     )
     return Detection(
@@ -86,9 +62,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _shorter(trace: TraceTable, sent: Dispatched, waits: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rows of the collectives that return the experts' results, and the maximum time that each of these
-    collectives saves.
-    """
+    """Returns the rows of the collectives that return the experts' results, and the most that each of them saves."""
     roles = roles_of(trace)
     back = roles.row[roles.among(Role.COMBINE)]
     back = back[np.argsort(trace.start_ns[back], kind="stable")]
@@ -114,14 +88,10 @@ RULE = Rule(
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
-    threshold=(
-        f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at "
-        f"least {percent(WORTH)} of the step."
-    ),
-    saving=(
-        "Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that "
-        "return results. Lower bound: 0."
-    ),
+    threshold=f"The busiest rank receives at least {UNEVEN} times the mean number of tokens. The imbalance costs at least "
+    f"{percent(MIN_SHARE)} of the step.",
+    saving="Upper bound: the extra expert time on the busiest rank, but at most the time of the exchanges that return "
+    "results. Lower bound: 0.",
     needs="Token dispatches with recorded sizes.",
     notes="""
         The mean is weighted by expert time. Only the amounts that the recorded rank sends are known, so the confidence

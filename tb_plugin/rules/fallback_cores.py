@@ -5,31 +5,19 @@ from __future__ import annotations
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, has_fact_in, most_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
-    ),
-    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")}),
-    define(
-        STEPS,
-        "code",
-        {
-            "fallback_core": ("Cores", "Fallback core type with the most time."),
-            "fallback_operation": ("Operation", "Operation with the most fallback time."),
-            "fallback_operator": ("Operator", "Operator with the most fallback time."),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
+    number={"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")},
+    code={
+        "fallback_core": ("Cores", "Fallback core type with the most time."),
+        "fallback_operation": ("Operation", "Operation with the most fallback time."),
+        "fallback_operator": ("Operator", "Operator with the most fallback time."),
+    },
 )
 
 
@@ -47,32 +35,25 @@ def _look(s: Scene) -> Detection | None:
     if not len(row):
         return None
     time = trace.dur_ns[row]
-    operator = operator_names(trace, row)
-    named = {
-        "fallback_operation": most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
-        "fallback_operator": most_of(trace, operator, time),
-    }
+    operation = most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time)
+    operator = most_of(trace, operator_names(trace, row), time)
     core = most_of(trace, first_reported_text(trace, trace.recorder.kernels.core, row), time)
-    told: dict[str, float | str] = {
-        "fallback_kernels": s.per_step(len(row)),
-        "fallback_core": dict(facts.cores).get(core, core),
-        "fallback_ns": s.per_step(int(time.sum())),
-        **{key: value for key, value in named.items() if value},
-    }
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{fallback_kernels}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
+        text=f"{s.per_step_words} {{fallback_kernels}} {plural(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
         "{fallback_core} for {fallback_ns}"
-        + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
-        + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Operators without a kernel for the main cores run on fallback cores, many times slower. Upper "
-            "bound: these kernels disappear. The trace does not show how long the operators would take on the "
-            "main cores."
+        + (", mostly {fallback_operation}" if operation else "")
+        + (", launched by {fallback_operator}." if operator else "."),
+        figures=METRICS.measured(
+            fallback_kernels=s.per_step(len(row)),
+            fallback_core=dict(facts.cores).get(core, core),
+            fallback_ns=s.per_step(int(time.sum())),
+            **optional(operation, fallback_operation=operation),
+            **optional(operator, fallback_operator=operator),
         ),
+        why="Operators without a kernel for the main cores run on fallback cores, many times slower. Upper bound: these "
+        "kernels disappear. The trace does not show how long the operators would take on the main cores.",
         confidence="high",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
@@ -85,8 +66,8 @@ RULE = Rule(
     order=380,
     detects="Kernels run on slow fallback cores because no version exists for the main cores.",
     threshold="One kernel on fallback cores.",
-    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show how "
-    "long the operators would take on the main cores.",
+    saving="Upper bound: the time of all these kernels. Lower bound: 0, because the trace does not show how long the "
+    "operators would take on the main cores.",
     needs="The core type of each kernel (NPUs: column `Accelerator Core`; AI CPUs are fallback cores).",
     notes="""
         The finding names the operation with the most time and the operator that launched it.

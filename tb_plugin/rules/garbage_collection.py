@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
-            "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
-        },
-    ),
-    define(STEPS, "count", {"collections": ("Pauses", "Garbage collection pauses during steps.")}),
+METRICS = COMMON.in_steps(
+    ns={
+        "collecting_ns": ("Garbage collection", "Sum of garbage collection pauses during steps."),
+        "collecting_longest_ns": ("Longest pause", "Longest garbage collection pause during steps."),
+    },
+    count={"collections": ("Pauses", "Garbage collection pauses during steps.")},
 )
 
 
@@ -33,22 +26,18 @@ def _look(s: Scene) -> Detection | None:
     pauses = s.covered(found)  # a call and the collection inside it are one pause
     if not len(pauses):
         return None
-    figures = [
-        METRICS.figure("collections", len(pauses)),
-        METRICS.figure("collecting_ns", measure(pauses)),
-        METRICS.figure("collecting_longest_ns", int((pauses.end - pauses.start).max())),
-    ]
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
         "in total. The longest pause took {collecting_longest_ns}.",
-        figures=figures,
-        evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
-        why=(
-            "A collection starts after a certain number of allocations, at any point of the step. A collection "
-            "stops all Python threads, and other ranks wait. The bounds assume no collection in these steps."
+        figures=METRICS.measured(
+            collections=len(pauses),
+            collecting_ns=measure(pauses),
+            collecting_longest_ns=int((pauses.end - pauses.start).max()),
         ),
+        evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
+        why="A collection starts after a certain number of allocations, at any point of the step. A collection stops all "
+        "Python threads, and other ranks wait. The bounds assume no collection in these steps.",
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(pauses)), s.by_length(found[s.rows[found]]))
@@ -63,8 +52,5 @@ RULE = Rule(
     threshold="One garbage collection within a step.",
     saving="The time of all collections within steps.",
     needs="Recorded garbage collections.",
-    limits=(
-        Limit.CPU,
-        Limit.CPU_ONLY,
-    ),
+    limits=(Limit.CPU, Limit.CPU_ONLY),
 )

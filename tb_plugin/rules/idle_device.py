@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_time import busy_title
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._idle_cause import METRICS, largest_cause, window_words
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._idle_cause import idle_detection, least_busy
 from tb_plugin.rules.low_utilization import missing_launch_advice
 
 BUSY = 0.9
@@ -14,30 +12,14 @@ BUSY = 0.9
 
 def _look(s: Scene) -> Detection | None:
     """Reports a device that is mostly idle. With few findings, users would otherwise assume that the device is busy."""
-    known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
-    if not known:
+    found = least_busy(s, BUSY)
+    if found is None:
         return None
-    worst = min(known, key=lambda device: known[device])
-    largest = largest_cause(s, worst)
-    return Detection(
-        s.notice(
-            RULE,
-            severity="low",
-            text=f"Device {{device}} runs kernels for only {{utilization}} of {window_words(s)}, and no finding explains "
-            f"most of its idle time.{largest.text}",
-            todo=missing_launch_advice(s, largest) or "Open the longest idle periods to see what the host was doing.",
-            figures=[
-                METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
-                METRICS.figure("device", worst),
-                *largest.figures,
-            ],
-            measure="utilization",
-            threshold=BUSY,
-            evidence=largest.link,
-        ),
-        NO_SAVING,
-        takes_ns=largest.time_ns,
+    text = (
+        f"Device {{device}} runs kernels for only {{utilization}} of {found.window}, and no finding explains most of "
     )
+    todo = missing_launch_advice(s, found) or "Open the longest idle periods to see what the host was doing."
+    return idle_detection(s, RULE, found, BUSY, "low", text + "its idle time.", todo)
 
 
 RULE = Rule(
@@ -46,23 +28,15 @@ RULE = Rule(
     look=_look,
     order=500,
     detects="A GPU idles, and no finding explains most of it.",
-    threshold=(
-        f"The utilization of the GPU is below {percent(BUSY)}, and `low_utilization` does not apply. All "
-        "findings together save less than half of the idle time."
-    ),
+    threshold=f"The utilization of the GPU is below {percent(BUSY)}, and `low_utilization` does not apply. All findings "
+    "together save less than half of the idle time.",
     saving="None: the finding shows the largest idle cause and its share of the idle time.",
     notes="""
         The rule runs only if `low_utilization` does not apply. Without `idle_device`, a trace with few findings might
         suggest that the GPU is well used. Another rule may cover the largest idle cause but find little to save.
     """,
     cases=(),
-    saves=False,
     needs_kernels=True,
-    limits=(
-        Limit.CPU,
-        Limit.INITIALISATION,
-        Limit.CAPTURE,
-        Limit.CPU_NOT_RECORDED,
-    ),
+    limits=(Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.CPU_NOT_RECORDED),
     is_fallback=True,
 )

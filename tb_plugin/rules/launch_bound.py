@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Bool
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starvation_finding
-from tb_plugin.rules._limits import Limit
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def _look(s: Scene) -> Detection | None:
     found = starvation_finding(s)
     if found is None:
         return None
-    share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")
     step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
         RULE,
-        severity=severity_of(float(share or 0)),
+        severity=severity_of(found.idle_share),
         text=f"In {step}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host time, and "
         "half of the kernels take at most {kernel_median_ns}.",
-        figures=list(found.figures),
+        figures=found.figures,
         measure="launching_ratio",
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
-        why=(
-            "Kernels are shorter than their launches, so the queue is empty and the device waits before each "
-            "kernel. The bounds assume that a captured graph launches many kernels at once. Upper bound: the "
-            "graph contains all launches of a step. Lower bound: the graph contains only launches of operators "
-            "that run equally often in most steps."
-        ),
+        why="Kernels are shorter than their launches, so the queue is empty and the device waits before each kernel. The "
+        "bounds assume that a captured graph launches many kernels at once. Upper bound: the graph contains all launches of "
+        "a step. Lower bound: the graph contains only launches of operators that run equally often in most steps.",
         confidence="high",
     )
     least, most = _passes(s, found)
@@ -72,10 +64,7 @@ def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
 
 
 def _repeats(s: Scene, found: Starving) -> Bool:
-    """Returns whether each launch could be part of a CUDA graph.
-
-    This requires that its kernel runs equally often in most steps.
-    """
+    """Returns whether each launch could be part of a CUDA graph: its kernel runs equally often in most steps."""
     every = s if s.chosen is None else Scene(s.trace)
     trace, steps = s.trace, len(every.steps.label)
     if steps < 2:
@@ -96,15 +85,10 @@ RULE = Rule(
     look=_look,
     order=100,
     detects="Kernels are shorter than their launches, so the GPU waits for the CPU.",
-    threshold=(
-        f"Launch idle time is at least {percent(STARVED)} of both the mean and the median step. Launch idle time is "
-        f"also at least a third of the idle time."
-    ),
-    saving=(
-        "Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. "
-        "Lower bound: CPU time of top-level operators that run equally often in most steps, except the first "
-        "operator per step and thread."
-    ),
+    threshold=f"Launch idle time is at least {percent(STARVED)} of both the mean and the median step. Launch idle time is "
+    "also at least a third of the idle time.",
+    saving="Upper bound: CPU time from a step's first launch to its last, minus time that other rules cover. Lower bound: "
+    "CPU time of top-level operators that run equally often in most steps, except the first operator per step and thread.",
     notes="""
         The rule applies only to steps that have at least 20 launches. At least half of the kernels must be no longer
         than the CPU time per launch (`launch_every_ns`). Launch idle time is idle time while the CPU is in operators or

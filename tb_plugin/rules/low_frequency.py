@@ -5,47 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 
 LOW_SHARE = 0.01
 """Minimum share of the kernel time at reduced frequency. Smaller shares may come from a single late sample."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "low_frequency_ns": (
-                "Low frequency time",
-                "Kernel time per step below the working frequency, excluding communication.",
-            )
-        },
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {
-            "low_frequency_ratio": (
-                "Low frequency share",
-                "Low frequency time divided by non-communication kernel time.",
-            )
-        },
-    ),
-    define(
-        STEPS,
-        "hertz",
-        {
-            "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
-            "normal_hertz": ("At work", "Working frequency from the data sheet."),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={
+        "low_frequency_ns": (
+            "Low frequency time",
+            "Kernel time per step below the working frequency, excluding communication.",
+        )
+    },
+    ratio={
+        "low_frequency_ratio": ("Low frequency share", "Low frequency time divided by non-communication kernel time.")
+    },
+    hertz={
+        "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
+        "normal_hertz": ("At work", "Working frequency from the data sheet."),
+    },
 )
 
 
@@ -81,25 +62,18 @@ def _look(s: Scene) -> Detection | None:
         lowest, normal = min(lowest, frequency.lowest(meanwhile)), frequency.normal_hertz
     if not busy or slow < LOW_SHARE * busy:
         return None
-    told = {
-        "low_frequency_ns": s.per_step(slow),
-        "low_frequency_ratio": slow / busy,
-        "lowest_hertz": lowest,
-        "normal_hertz": normal,
-    }
     notice = s.notice(
         RULE,
         severity=severity_of(slow / busy),
-        text=f"{s.each} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of the kernel time) at a "
-        f"core frequency below {{normal_hertz}}. The lowest core frequency is {{lowest_hertz}}.",
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        text=f"{s.per_step_words} kernels run for {{low_frequency_ns}} ({{low_frequency_ratio}} of the kernel time) at a "
+        "core frequency below {normal_hertz}. The lowest core frequency is {lowest_hertz}.",
+        figures=METRICS.measured(
+            low_frequency_ns=s.per_step(slow), low_frequency_ratio=slow / busy, lowest_hertz=lowest, normal_hertz=normal
+        ),
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Cores slow down when a device is too hot or draws too much power. Upper bound: kernel speed is "
-            "proportional to the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank."
-        ),
+        why="Cores slow down when a device is too hot or draws too much power. Upper bound: kernel speed is proportional to "
+        "the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank.",
         confidence="high",
     )
     change = less > 0
@@ -113,15 +87,11 @@ RULE = Rule(
     look=_look,
     order=400,
     detects="Kernels run while the core frequency is below the working frequency.",
-    threshold=(
-        f"Kernel time at a reduced frequency is at least {percent(LOW_SHARE)} of the kernel time, excluding "
-        "communication."
-    ),
-    saving=(
-        "Upper bound: the time that kernels save at full frequency. Lower bound: 0, because memory-bound "
-        "kernels save nothing."
-    ),
-    needs=("A counter of the core frequency (NPUs: 1800 MHz under load and 800 MHz idle, according to the vendor)."),
+    threshold=f"Kernel time at a reduced frequency is at least {percent(LOW_SHARE)} of the kernel time, excluding "
+    "communication.",
+    saving="Upper bound: the time that kernels save at full frequency. Lower bound: 0, because memory-bound kernels save "
+    "nothing.",
+    needs="A counter of the core frequency (NPUs: 1800 MHz under load and 800 MHz idle, according to the vendor).",
     notes="""
         A device that never reaches its working frequency in the trace is skipped. The saving excludes the time that
         other ranks wait for this rank.

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.matrix_unit import matrix_units
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import COMMON, MIN_SHARE, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, matrix_kernels, matrix_unit_savings
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments
 
-Int64 = npt.NDArray[np.int64]
-
 SLOW = 2.0
-"""Minimum time per operation, as a multiple of the time per operation in aligned matmuls.
-
-Partly filled tiles alone cost less.
-"""
-ALIGNMENT_SHARE = 0.01
-"""Minimum share of these matmuls in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
-    ),
-    define(
-        STEPS,
-        "text",
-        {
-            "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
-            "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
-        },
-    ),
-    define(
-        STEPS,
-        "number",
-        {"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
-    ),
+"""Minimum time per operation, relative to aligned matmuls. Partly filled tiles alone cost less."""
+METRICS = COMMON.in_steps(
+    ns={"odd_product_ns": ("Unaligned matmuls", "Time of matmuls with unaligned shapes per step.")},
+    text={
+        "odd_operator": ("Operator", "Operator with the most unaligned matmul time."),
+        "odd_shape": ("Input shapes", "Input shapes with the most unaligned matmul time."),
+    },
+    number={"odd_size": ("Dimension", "Dimension that is not a multiple of 8.")},
 )
 
 
@@ -60,23 +37,15 @@ def _look(s: Scene) -> Detection | None:
     slow = outside if usual is None else outside | (trace.dur_ns[odd.row] > SLOW * odd.flops * usual[1])
     odd = odd.take(slow & (trace.dur_ns[odd.row] >= SHORT_NS))
     time = int(trace.dur_ns[odd.row].sum())
-    if not time or time < ALIGNMENT_SHARE * int(trace.dur_ns[s.kernels].sum()):
+    if not time or time < MIN_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
     changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else matrix_unit_savings(trace, odd, "fp16", 2)
     name, shape, size = _most(s, odd)
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "16-bit matmuls take {odd_product_ns} per step in slow kernels, mostly {odd_operator} with "
-            "{odd_shape}: {odd_size} is not a multiple of 8."
-        ),
-        figures=[
-            METRICS.figure("odd_product_ns", s.per_step(time)),
-            METRICS.figure("odd_operator", name),
-            METRICS.figure("odd_shape", shape),
-            METRICS.figure("odd_size", size),
-        ],
+        text="16-bit matmuls take {odd_product_ns} per step in slow kernels, mostly {odd_operator} with {odd_shape}: "
+        "{odd_size} is not a multiple of 8.",
+        figures=METRICS.measured(odd_product_ns=s.per_step(time), odd_operator=name, odd_shape=shape, odd_size=size),
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
         why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} read 16 bytes at once. If rows do not start at a "
         "multiple of 16 bytes, slower kernels load numbers one by one."
@@ -87,10 +56,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
-    """Returns the 5th and the 75th percentile of the nanoseconds per operation of aligned products.
-
-    Returns None if there are no such products.
-    """
+    """Returns the 5th and 75th percentile of the nanoseconds per operation of aligned products, None if there are none."""
     long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None
@@ -122,13 +88,10 @@ RULE = Rule(
     look=_look,
     order=290,
     detects="16-bit matmuls are slow because a dimension is not a multiple of 8.",
-    threshold=f"These matmuls take at least {percent(ALIGNMENT_SHARE)} of the kernel time.",
-    saving=(
-        "The extra time compared with aligned matmuls of this trace, for the padded size. Upper "
-        "bound: compared with the 5th percentile of the time per operation of aligned matmuls. Lower "
-        "bound: compared with the 75th percentile. If no matmul is aligned, the bounds are those of "
-        "`matrix_units`."
-    ),
+    threshold=f"These matmuls take at least {percent(MIN_SHARE)} of the kernel time.",
+    saving="The extra time compared with aligned matmuls of this trace, for the padded size. Upper bound: compared with the "
+    "5th percentile of the time per operation of aligned matmuls. Lower bound: compared with the 75th percentile. If no "
+    "matmul is aligned, the bounds are those of `matrix_units`.",
     needs="Input shapes and types.",
     notes="""
         A matmul counts if its kernel uses no matrix units or is slow. A kernel is slow if its time per operation is

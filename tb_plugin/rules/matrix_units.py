@@ -8,30 +8,26 @@ import numpy as np
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
-from tb_plugin.analysis.metrics import FULL_TRACE, define
+from tb_plugin.analysis.metrics import FULL_TRACE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import COMMON, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import matrix_unit_savings, on_units, plain_products
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 
-METRICS = OF_RULES.adding(
-    define(
-        FULL_TRACE,
-        "ratio",
-        {
+METRICS = COMMON.defining(
+    {
+        (FULL_TRACE, "ratio"): {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
                 "Share of operator kernel time in eligible operators.",
             ),
             "matrix_used_ratio": ("On matrix units", "Share of kernel time on matrix units."),
-        },
-    ),
+        }
+    }
 )
 
 MATRIX_SHARE = 0.1
@@ -59,10 +55,9 @@ def _look(s: Scene) -> Detection | None:
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: matmuls and "
-        "convolutions reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded "
-        "shapes, the bounds assume twice the speed. The bounds ignore casts and other kernels.",
-        confidence="medium",
+        why=f"Matmuls and convolutions are several times slower without {units}. Upper bound: matmuls and convolutions "
+        "reach the device's 16-bit peak. Lower bound: a third of this peak. Without recorded shapes, the bounds assume "
+        "twice the speed. The bounds ignore casts and other kernels.",
     )
     plain = plain_products(s)
     found = matrix_unit_savings(s.trace, plain, "fp16", 2)
@@ -78,10 +73,7 @@ def _lower_precision(s: Scene) -> str:
 
 
 class MatrixEligible(msgspec.Struct, frozen=True):
-    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators.
-
-    Both shares are 0 if there are no kernels.
-    """
+    """Kernel time of operators that could use matrix units, as shares of the kernel time of all operators."""
 
     ratio: float
     """Share of kernel time in innermost operators that could use matrix units."""
@@ -91,9 +83,7 @@ class MatrixEligible(msgspec.Struct, frozen=True):
 
 @cached_by_argument
 def matrix_eligible(trace: TraceTable) -> MatrixEligible:
-    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all
-    operators.
-    """
+    """Returns the kernel time of operators that could use matrix units, as shares of the kernel time of all operators."""
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     position = places_of(operators, len(trace))
     kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -121,12 +111,9 @@ RULE = Rule(
     detects="Operators could use matrix units, but no kernel does.",
     threshold=f"Kernels of eligible operators that use no matrix units take at least {percent(MATRIX_SHARE)} of the kernel "
     "time.",
-    saving=(
-        "Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: kernels run at a third of this "
-        "peak. Without shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the "
-        "peaks. The lower bound then assumes that these kernels run twice as fast. There are no bounds if the "
-        "GPU's peaks are unknown."
-    ),
+    saving="Upper bound: kernels run at the GPU's 16-bit peak. Lower bound: kernels run at a third of this peak. Without "
+    "shapes, and for convolutions, the upper bound assumes a speedup by the ratio of the peaks. The lower bound then "
+    "assumes that these kernels run twice as fast. There are no bounds if the GPU's peaks are unknown.",
     needs="A GPU with matrix units, and recorded operators.",
     notes="""
         Only innermost eligible operators count. Fused attention does not count, because it uses matrix units in float32

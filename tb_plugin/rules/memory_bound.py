@@ -6,34 +6,23 @@ import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.metrics import STEPS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
 
 READING = 0.5
 """Minimum share of a kernel's time that is spent reading memory."""
 TIMES = 2
-"""Minimum ratio of the time spent reading memory to the time spent computing.
-
-At a ratio near 1, memory is not the only bottleneck.
-"""
+"""Minimum ratio of reading time to computing time. At a ratio near 1, memory is not the only bottleneck."""
 BOUND_SHARE = 0.1
 """Minimum share of these kernels in the kernel time. Every program has some kernels that mostly read memory."""
-METRICS = OF_RULES.defining(
-    {
-        (STEPS, "ns"): {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
-        (STEPS, "ratio"): {
-            "memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time."),
-        },
-        (STEPS, "number"): {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},
-        (STEPS, "code"): {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")},
-    }
+METRICS = COMMON.in_steps(
+    ns={"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
+    ratio={"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
+    number={"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")},
+    code={"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")},
 )
 
 
@@ -64,27 +53,23 @@ def _look(s: Scene) -> Detection | None:
     if not total or time.sum() < BOUND_SHARE * total:
         return None
     operation = most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time)
-    told: dict[str, float | str] = {
-        "memory_bound_kernels": s.per_step(len(row)),
-        "memory_bound_ns": s.per_step(int(time.sum())),
-        "memory_bound_ratio": int(time.sum()) / total,
-        **({"memory_bound_operation": operation} if operation else {}),
-    }
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} little "
-        "except read memory. They take {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
+        text=f"{s.per_step_words} {{memory_bound_kernels}} {plural(s.per_step(len(row)), 'kernel does', 'kernels do')} "
+        "little except read memory. They take {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", mostly {memory_bound_operation}." if operation else "."),
-        figures=METRICS.figures(told),
+        figures=METRICS.measured(
+            memory_bound_kernels=s.per_step(len(row)),
+            memory_bound_ns=s.per_step(int(time.sum())),
+            memory_bound_ratio=int(time.sum()) / total,
+            **optional(operation, memory_bound_operation=operation),
+        ),
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "These kernels read memory for at least half of their time. They compute for at most half of the "
-            "reading time. Reading fewer bytes makes these kernels faster; faster cores do not. The trace does "
-            "not show how many bytes the program needs."
-        ),
+        why="These kernels read memory for at least half of their time. They compute for at most half of the reading time. "
+        "Reading fewer bytes makes these kernels faster; faster cores do not. The trace does not show how many bytes the "
+        "program needs.",
         confidence="high",
     )
     return Detection(notice, NO_SAVING, s.by_length(row), takes_ns=int(time.sum()))
@@ -103,6 +88,5 @@ RULE = Rule(
         A kernel counts if it reads memory for at least half of its time. It must also read at least twice as long as it
         computes. For a mixed kernel, the larger `mte2` is compared with the largest other counter.
     """,
-    saves=False,
     limits=(Limit.GPU,),
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.metrics import FULL_TRACE
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, percent
 
-METRICS = OF_RULES.defining(
+METRICS = COMMON.defining(
     {
         (FULL_TRACE, "ratio"): {
             "memory_peak_ratio": ("Peak memory", "Peak allocated memory divided by device memory.")
@@ -39,19 +37,18 @@ def _look(s: Scene) -> Detection | None:
     worst = fullest_device(s)
     if worst is None or worst[0] <= MEMORY_SHARE:
         return None
-    keys = ("memory_peak_ratio", "memory_peak_bytes", "memory_bytes", "device")
-    figures = METRICS.figures(dict(zip(keys, worst, strict=True)))
-    return Detection(
-        s.notice(
-            RULE,
-            severity="high",
-            text="Peak allocation on device {device}: {memory_peak_bytes} of {memory_bytes}.",
-            figures=figures,
-            measure="memory_peak_ratio",
-            threshold=MEMORY_SHARE,
-        ),
-        NO_SAVING,
+    share, peak, total, device = worst
+    notice = s.notice(
+        RULE,
+        severity="high",
+        text="Peak allocation on device {device}: {memory_peak_bytes} of {memory_bytes}.",
+        figures=METRICS.measured(memory_peak_ratio=share, memory_peak_bytes=peak, memory_bytes=total, device=device),
+        measure="memory_peak_ratio",
+        threshold=MEMORY_SHARE,
+        evidence=None,
+        confidence="",
     )
+    return Detection(notice, NO_SAVING)
 
 
 RULE = Rule(
@@ -66,6 +63,5 @@ RULE = Rule(
     notes="""
         CPU memory does not count. The severity is always high.
     """,
-    saves=False,
     limits=(Limit.MEMORY,),
 )

@@ -26,10 +26,8 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             least,
-            why=(
-                "A larger batch gives each launch more work and reads weights once for more samples. One "
-                "recording cannot show the saving."
-            ),
+            why="A larger batch gives each launch more work and reads weights once for more samples. One recording cannot "
+            "show the saving.",
             confidence="high",
         ),
         NO_SAVING,
@@ -52,5 +50,4 @@ RULE = Rule(
     notes="""
         `room_ratio` refers to the GPU with the least unused memory. The finding is informational.
     """,
-    saves=False,
 )

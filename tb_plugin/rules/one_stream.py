@@ -5,21 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, percent
 
 FILLED = 0.5
 """Maximum number of blocks per multiprocessor. Two kernels with so few blocks fit on a device at the same time."""
@@ -28,20 +20,15 @@ LONG_NS = 20_000
 OVERLAP_SHARE = 0.02
 """Minimum share of the saving in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "part_filled_ns": (
-                "Partly filled",
-                "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
-            ),
-            "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
-        },
-    ),
-    define("", "code", {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}),
-)
+METRICS = COMMON.in_steps(
+    ns={
+        "part_filled_ns": (
+            "Partly filled",
+            "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
+        ),
+        "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
+    }
+).defining({("", "code"): {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}})
 
 
 _INSTANCE = re.compile(r"_\d+$")
@@ -77,21 +64,15 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="info",
-        text=(
-            "Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per "
-            "step. They run one after another on one stream. If these modules are independent, {could_overlap_ns} "
-            "could overlap."
+        text="Kernels of modules such as {neighbours} use at most half of the device, for {part_filled_ns} per step. They "
+        "run one after another on one stream. If these modules are independent, {could_overlap_ns} could overlap.",
+        figures=METRICS.measured(
+            neighbours=both[0][1],
+            part_filled_ns=s.per_step(int(trace.dur_ns[rows[shown]].sum())),
+            could_overlap_ns=s.per_step(int(could.sum())),
         ),
-        figures=[
-            METRICS.figure("neighbours", both[0][1]),
-            METRICS.figure("part_filled_ns", s.per_step(int(trace.dur_ns[rows[shown]].sum()))),
-            METRICS.figure("could_overlap_ns", s.per_step(int(could.sum()))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. "
-            "Dependent modules cannot overlap, and the trace does not record dependencies."
-        ),
+        why="A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. Dependent "
+        "modules cannot overlap, and the trace does not record dependencies.",
         confidence="low",
     )
     return Detection(notice, NO_SAVING, s.by_length(rows[shown]))
@@ -114,10 +95,7 @@ def _work(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _alone(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the rows of kernels on the busiest stream during which no other kernel runs.
-
-    Returns no rows if there are several devices.
-    """
+    """Returns kernels on the busiest stream during which no other kernel runs; none if there are several devices."""
     if not len(rows) or len(np.unique(trace.device[rows])) > 1:
         return rows[:0]
     work = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == trace.device[rows[0]]))
@@ -132,10 +110,7 @@ def _alone(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _kinds(texts: list[str]) -> Int64:
-    """Returns an integer id for each module path. The instance number of the last module in the path is ignored.
-
-    The last id is for rows that have no path.
-    """
+    """Returns an id for each module path, ignoring the instance number of its last module; the last id is for no path."""
     known: dict[str, int] = {}
     kinds = [known.setdefault(_INSTANCE.sub("", text), len(known)) for text in texts]
     return np.array([*kinds, MISSING], np.int64)
@@ -157,17 +132,14 @@ RULE = Rule(
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
-    threshold=(
-        f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of "
-        "step time (`could_overlap_ns`)."
-    ),
-    saving=("None: dependent modules cannot overlap, and the trace does not record dependencies."),
+    threshold=f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of step time "
+    "(`could_overlap_ns`).",
+    saving="None: dependent modules cannot overlap, and the trace does not record dependencies.",
     needs="Modules, and blocks per multiprocessor.",
     notes="""
         Kernels count if they take at least 20 us, run alone, and have less than half a block per multiprocessor.
         The two modules have the same class and parent, and one directly follows the other. The finding is
         informational, with low confidence.
     """,
-    saves=False,
     limits=(Limit.GPU,),
 )

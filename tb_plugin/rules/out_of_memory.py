@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.out_of_memory import chosen_failures, notice_of
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import NO_SAVING, Detection, Limit, Rule, Scene
 
 
 def _look(s: Scene) -> Detection | None:
@@ -29,6 +28,5 @@ RULE = Rule(
         request was for CPU memory (`cpu`).
     """,
     cases=("full", "one", "pieces", "cpu"),
-    saves=False,
     limits=(Limit.MEMORY,),
 )

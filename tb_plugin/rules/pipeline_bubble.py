@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import PIPELINE, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 BUBBLE_SHARE = 0.05
-"""Minimum share of bubbles in the steps.
-
-With four stages and many micro-batches, filling and draining the pipeline may take up to this share.
-"""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
-    ),
-    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")}),
-    define(
-        STEPS,
-        "number",
-        {"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},
-    ),
+"""Minimum share of bubbles. Filling and draining four stages may take up to this share."""
+METRICS = COMMON.in_steps(
+    ns={"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
+    ratio={"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")},
+    number={"pipeline_ranges": ("Ranges", "Micro-batch ranges of the pipeline stage, per step.")},
 )
 
 
@@ -44,31 +29,23 @@ def _look(s: Scene) -> Detection | None:
     count = int(ranges.sum())
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=f"{s.each} this pipeline stage spends {{pipeline_bubble_ns}} only waiting for other stages or "
+        text=f"{s.per_step_words} this pipeline stage spends {{pipeline_bubble_ns}} only waiting for other stages or "
         f"exchanging data with them" + (" ({pipeline_ranges} micro-batch passes)." if count else "."),
-        figures=[
-            METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
-            METRICS.figure("pipeline_bubble_ratio", share),
-            *([METRICS.figure("pipeline_ranges", s.per_step(count))] if count else []),
-        ],
+        figures=METRICS.measured(
+            pipeline_bubble_ns=s.per_step(bare),
+            pipeline_bubble_ratio=share,
+            **optional(count, pipeline_ranges=s.per_step(count)),
+        ),
         measure="pipeline_bubble_ratio",
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
-        why=(
-            "A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. "
-            "The trace of one rank cannot separate waiting from transfer. So the lower bound is zero, and the "
-            "upper bound is all of this time."
-        ),
-        confidence="medium",
+        why="A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. The trace "
+        "of one rank cannot separate waiting from transfer. So the lower bound is zero, and the upper bound is all of this "
+        "time.",
     )
     return Detection(
         notice, Bounds(Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)), s.by_length(rows)
     )
-
-
-def _is_pipeline(trace: TraceTable) -> bool:
-    return bool(roles_of(trace).among(*PIPELINE).any())
 
 
 RULE = Rule(
@@ -78,16 +55,14 @@ RULE = Rule(
     order=220,
     detects="A pipeline stage only waits for other stages, or sends and receives data.",
     threshold=f"Waiting and transfer take more than {percent(BUBBLE_SHARE)} of step time.",
-    saving=(
-        "Upper bound: the time of all these transfers. Lower bound: 0, because every schedule that fills and "
-        "drains a pipeline has a bubble."
-    ),
+    saving="Upper bound: the time of all these transfers. Lower bound: 0, because every schedule that fills and drains a "
+    "pipeline has a bubble.",
     needs="Transfers with a pipeline [role](../concepts/attribution.md#parallelism).",
     notes="""
         The trace of one rank does not show how much of the bubble is waiting and how much is transfer. `communication`
         excludes these transfers.
     """,
-    has_data=_is_pipeline,
+    has_data=lambda trace: bool(roles_of(trace).among(*PIPELINE).any()),
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

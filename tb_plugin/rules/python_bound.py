@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.advice import todo_of
@@ -11,49 +10,33 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._launch_starvation import FEW, launches_of
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
-            "python_host_ns": (
-                "Python between operators",
-                "Host time of launching threads outside operators and calls, per step.",
-            ),
-            "python_line_ns": ("In the line", "Python time in this line, excluding nested calls."),
-        },
-    ),
-    define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle time divided by mean step time.")}),
-    define(
-        STEPS,
-        "code",
-        {"python_line": ("Python line", LINE.format("Python"))},
-    ),
+METRICS = COMMON.in_steps(
+    ns={
+        "python_idle_ns": ("Python idle", "Device idle time while Python runs outside operators, per step."),
+        "python_host_ns": (
+            "Python between operators",
+            "Host time of launching threads outside operators and calls, per step.",
+        ),
+        "python_line_ns": ("In the line", "Python time in this line, excluding nested calls."),
+    },
+    ratio={"python_ratio": ("Python idle", "Python idle time divided by mean step time.")},
+    code={"python_line": ("Python line", LINE.format("Python"))},
 )
 
 PYTHON_SHARE = 0.02
 """Minimum share of Python code in the step. Every program runs some Python code between operators."""
 DOUBT = 0.5
-"""Maximum ratio of idle time with unknown cause to idle time caused by Python.
-
-Above this ratio, operators may be missing in the trace.
-"""
+"""Maximum ratio of unexplained idle time to idle time caused by Python. Above, operators may be missing."""
 _UNKNOWN = (Cause.NOT_RECORDED, Cause.UNEXPLAINED)
 WORST = 3
 """Maximum number of Python lines whose fix is included in the lower bound."""
@@ -67,7 +50,7 @@ def _look(s: Scene) -> Detection | None:
     if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns:
         return None
     # Python between operators and launches requires both.
-    if not len(s.of(EventKind.OPERATOR)) or len(launches_of(s)) < FEW * len(by_step):
+    if not len(s.rows_of(EventKind.OPERATOR)) or len(launches_of(s)) < FEW * len(by_step):
         return None
     idle = float(by_step.mean())
     if s.idle_for(*_UNKNOWN).mean() > DOUBT * idle:
@@ -75,13 +58,7 @@ def _look(s: Scene) -> Detection | None:
     busy = [ranges for thread in s.threads for ranges in delaying_ranges(s.trace, thread).values()]
     free = subtract(s.host, join(*busy))
     lines, rows = _lines(s, free)
-    told: dict[str, float | str] = {
-        "python_idle_ns": idle,
-        "step_time_mean_ns": s.step_ns,
-        "python_ratio": idle / s.step_ns,
-        "python_host_ns": s.per_step(measure(free)),
-        **({"python_line": lines[0][0], "python_line_ns": s.per_step(measure(lines[0][1]))} if lines else {}),
-    }
+    line, line_ns = (lines[0][0], measure(lines[0][1])) if lines else ("", 0)
     with_stacks = bool((s.trace.operators.stack != MISSING).any())
     step = "each {step_time_mean_ns} step" if s.trace.steps.recorded else "this {step_time_mean_ns} recording"
     notice = s.notice(
@@ -96,14 +73,18 @@ def _look(s: Scene) -> Detection | None:
             else ". No Python stacks were recorded."
         ),
         todo=s.todo(RULE) if lines or with_stacks else f"{s.todo(RULE)} {todo_of(s.trace, 'stacks_missing')}",
-        figures=[METRICS.figure(key, value) for key, value in told.items()],
+        figures=METRICS.measured(
+            python_idle_ns=idle,
+            step_time_mean_ns=s.step_ns,
+            python_ratio=idle / s.step_ns,
+            python_host_ns=s.per_step(measure(free)),
+            **optional(lines, python_line=line, python_line_ns=s.per_step(line_ns)),
+        ),
         measure="python_ratio",
         threshold=PYTHON_SHARE,
         evidence=Link("idle", {"where": "cause:Python"}, "Show the wait"),
-        why=(
-            "The host launches nothing while it runs Python between operators. Lower bound: the slowest "
-            "lines disappear. Upper bound: all Python between operators disappears."
-        ),
+        why="The host launches nothing while it runs Python between operators. Lower bound: the slowest lines disappear. "
+        "Upper bound: all Python between operators disappears.",
         confidence="high" if lines else "medium",
     )
     worst = join(*(ranges for _, ranges in lines)) if lines else EMPTY
@@ -111,11 +92,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
-    """Returns the Python lines that take the most time in the ranges ``free``. Each line has its time ranges. Also
-    returns the rows of the calls in these lines.
-
-    Both results are empty if the trace has no Python events.
-    """
+    """Returns the lines with the most time in ``free`` (with their time ranges), and the rows of the calls in them."""
     trace, lines = s.trace, code_lines(s.trace)
     # Autograd threads run no Python; the threads that wait for them do.
     threads = np.unique(works_for(trace)[list(s.threads)])
@@ -148,11 +125,9 @@ RULE = Rule(
     detects="The GPU waits for Python code between operators.",
     threshold=f"The GPU is idle for at least {percent(PYTHON_SHARE)} of the median step while no operator or call is "
     "running.",
-    saving=(
-        "Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the "
-        "part in the slowest Python lines, at most three, each with at least 10 % of all this time. Without "
-        "recorded stacks, the lower bound is 0."
-    ),
+    saving="Upper bound: all time during which no launching thread is in an operator or call. Lower bound: the part in the "
+    "slowest Python lines, at most three, each with at least 10 % of all this time. Without recorded stacks, the lower "
+    "bound is 0.",
     needs="Operators, and at least 20 launches per step.",
     notes="""
         The rule is skipped if unexplained idle time is more than half of the idle time due to Python. Operators may

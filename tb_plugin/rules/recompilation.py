@@ -5,38 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.compiled.regions import has_regions
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
-    ),
-    define(
-        STEPS,
-        "count",
-        {
-            "recompiled": ("Recompilations", "Functions that were recompiled."),
-            "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
-        },
-    ),
-    define(STEPS, "code", {"recompiled_regions": ("Regions", "Recompiled regions.")}),
+METRICS = COMMON.in_steps(
+    ns={"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
+    count={
+        "recompiled": ("Recompilations", "Functions that were recompiled."),
+        "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
+    },
+    code={"recompiled_regions": ("Regions", "Recompiled regions.")},
 )
 
 
 def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
-    from tb_plugin.analysis.compiled.compiling import compilations_of
+    from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 
     made = compilations_of(s.trace)
     known = np.flatnonzero(s.on_threads[made.row] & (made.region != MISSING))
@@ -44,31 +33,25 @@ def _look(s: Scene) -> Detection | None:
     compiling = s.covered(made.row[again])
     if not len(compiling):
         return None
-    from tb_plugin.analysis.compiled.compiling import guards_of
-
     guards = guards_of(s.trace)
     failed = int((guards.compilation[s.rows[guards.row]] != MISSING).sum())
     names = [made.names[at] for at in dict.fromkeys(made.region[again[s.rows[made.row[again]]]].tolist())]
     if not names:
         return None
-    figures = [
-        METRICS.figure("recompiled", len(names)),
-        METRICS.figure("recompiling_ns", measure(compiling)),
-        *([METRICS.figure("failed_guards", failed)] if failed else []),
-        METRICS.figure("recompiled_regions", ", ".join(names)),
-    ]
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"{{recompiled}} {plural(len(names), 'function was', 'functions were')} recompiled, which took "
         f"{{recompiling_ns}} (regions {{recompiled_regions}})"
         + (f": {{failed_guards}} guard {plural(failed, 'check')} failed." if failed else "."),
-        figures=figures,
-        evidence=Link("compiled", {}, "Show the regions"),
-        why=(
-            "A failed guard means that a size, a type or a value changed since compilation. The bounds "
-            "assume no recompilation."
+        figures=METRICS.measured(
+            recompiled=len(names),
+            recompiling_ns=measure(compiling),
+            **optional(failed, failed_guards=failed),
+            recompiled_regions=", ".join(names),
         ),
+        evidence=Link("compiled", {}, "Show the regions"),
+        why="A failed guard means that a size, a type or a value changed since compilation. The bounds assume no "
+        "recompilation.",
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(made.row[again]))
@@ -88,8 +71,5 @@ RULE = Rule(
         of failed guards.
     """,
     has_data=has_regions,
-    limits=(
-        Limit.CPU,
-        Limit.CPU_ONLY,
-    ),
+    limits=(Limit.CPU, Limit.CPU_ONLY),
 )

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Groups, group
+from tb_plugin.lib.groupby import Bool, Groups, Int64, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._shapes import Dims, arguments, input_dims
 from tb_plugin.rules._streams import enclosing_match, streams
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
 REPEATED = 4
-"""Minimum number of casts by one Python line in one module call.
-
-A smaller number of casts may be those of queries, keys and values, which look alike.
-"""
-CAST_SHARE = 0.01
-"""Minimum share of these casts in the kernel time. Smaller shares save less than 1 % of a step."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
-    ),
-    define(STEPS, "number", {"casts": ("Casts", "Repeated casts per step.")}),
-    define(STEPS, "code", {"cast_line": ("Python line", LINE.format("cast"))}),
+"""Minimum number of casts by one line in one module call. Queries, keys and values also look alike."""
+METRICS = COMMON.in_steps(
+    ns={"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
+    number={"casts": ("Casts", "Repeated casts per step.")},
+    code={"cast_line": ("Python line", LINE.format("cast"))},
 )
 
 
@@ -46,7 +30,7 @@ def _look(s: Scene) -> Detection | None:
     casting = enclosing_match(trace, trace.operator[kernels], trace.recorder.operators.casting)
     row, cast = kernels[casting != MISSING], casting[casting != MISSING]
     total = int(trace.dur_ns[s.kernels].sum())
-    if not len(row) or trace.dur_ns[row].sum() < CAST_SHARE * total:
+    if not len(row) or trace.dur_ns[row].sum() < MIN_SHARE * total:
         return None
     told = arguments(trace)
     shape, kind = told.shape_of(cast), told.type_of(cast)
@@ -56,27 +40,20 @@ def _look(s: Scene) -> Detection | None:
     sure = again | _weights_again(s, row, cast, shape, kind) | _there_and_back(trace, row, shape, kind)
     redundant = sure | in_step
     time = int(trace.dur_ns[row[redundant]].sum())
-    if not time or time < CAST_SHARE * total:
+    if not time or time < MIN_SHARE * total:
         return None
     rows = s.by_length(row[redundant])
     line = s.line(rows)
     notice = s.notice(
         RULE,
-        severity="medium",
         text="{casts} kernels per step repeat an earlier cast and take {casts_ns}"
         + (", mostly at {cast_line}." if line else "."),
-        figures=[
-            METRICS.figure("casts", s.per_step(len(rows))),
-            METRICS.figure("casts_ns", s.per_step(time)),
-            *([METRICS.figure("cast_line", line)] if line else []),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Casts of the same shape and type at one line probably cast the same tensor; the trace does not show "
-            "this. Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both "
-            "bounds assume that round-trip casts disappear."
+        figures=METRICS.measured(
+            casts=s.per_step(len(rows)), casts_ns=s.per_step(time), **optional(line, cast_line=line)
         ),
-        confidence="medium",
+        why="Casts of the same shape and type at one line probably cast the same tensor; the trace does not show this. "
+        "Lower bound: one cast per module call remains. Upper bound: one cast per step remains. Both bounds assume that "
+        "round-trip casts disappear.",
     )
     outer = np.unique(cast[redundant])
     return Detection(
@@ -90,9 +67,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tuple[Bool, Bool]:
-    """Returns, for each cast, whether it repeats an earlier cast in the same module call, and whether it repeats an
-    earlier cast in the same step.
-    """
+    """Returns whether each cast repeats an earlier cast in the same module call, and in the same step."""
     trace = s.trace
     module, step = _module(trace, cast), _step(s, cast)
     line = code_lines(trace).of[trace.launch[row]]
@@ -104,11 +79,7 @@ def _again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> tupl
 
 
 def _weights_again(s: Scene, row: Int64, cast: Int64, shape: Int64, kind: Int64) -> Bool:
-    """Returns, for each cast, whether it repeats a cast of the same weight in the same module and step. Autocast
-    causes such casts.
-
-    The second input of a matmul is regarded as a weight.
-    """
+    """Returns whether each cast repeats one of the same weight (second input of a matmul) in its module and step."""
     trace = s.trace
     above = np.append(trace.operator, MISSING)
     outer = above[above[cast]]  # the operator around aten::to
@@ -168,12 +139,9 @@ RULE = Rule(
     look=_look,
     order=340,
     detects="The same tensor is cast repeatedly, or cast to another type and back.",
-    threshold=f"These casts take at least {percent(CAST_SHARE)} of the kernel time.",
-    saving=(
-        "Lower bound: the time of all casts except the first per module call, or per weight and step. Both "
-        "casts of a round trip count. Upper bound: the time of all casts except the first per step, "
-        "including their operators."
-    ),
+    threshold=f"These casts take at least {percent(MIN_SHARE)} of the kernel time.",
+    saving="Lower bound: the time of all casts except the first per module call, or per weight and step. Both casts of a "
+    "round trip count. Upper bound: the time of all casts except the first per step, including their operators.",
     needs="Input shapes and types.",
     notes="""
         Three cases count. First, one Python line launches at least four casts (`aten::_to_copy`) of the same shape and

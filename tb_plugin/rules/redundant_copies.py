@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._streams import enclosing_match
 
-Int64 = npt.NDArray[np.int64]
-
 COPY_SHARE = 0.02
-"""Minimum share of these copies in the kernel time.
-
-In most transformers, the copies that merge attention heads take less.
-"""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
-    ),
-    define(STEPS, "ratio", {"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")}),
-    define(STEPS, "code", {"layout_line": ("Python line", LINE.format("copy"))}),
+"""Minimum share of these copies in the kernel time. In most transformers, the copies that merge attention heads take less."""
+METRICS = COMMON.in_steps(
+    ns={"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
+    ratio={"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")},
+    code={"layout_line": ("Python line", LINE.format("copy"))},
 )
 
 
@@ -56,19 +44,14 @@ def _look(s: Scene) -> Detection | None:
         text="Layout copies of tensors take {layout_ns} per step, {layout_ratio} of the kernel time"
         + (", mostly at {layout_line}." if line else "."),
         todo=s.todo(RULE, "convolutions" if of_convolutions else ""),
-        figures=[
-            METRICS.figure("layout_ns", s.per_step(time)),
-            METRICS.figure("layout_ratio", time / total),
-            *([METRICS.figure("layout_line", line)] if line else []),
-        ],
+        figures=METRICS.measured(
+            layout_ns=s.per_step(time), layout_ratio=time / total, **optional(line, layout_line=line)
+        ),
         measure="layout_ratio",
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
-        why=(
-            "These copies compute nothing. The bounds assume that tensors are created in the layout in which "
-            "they are used. A tensor that is used in two layouts still needs a copy."
-        ),
-        confidence="medium",
+        why="These copies compute nothing. The bounds assume that tensors are created in the layout in which they are used. "
+        "A tensor that is used in two layouts still needs a copy.",
     )
     row = np.sort(rows)
     host = s.covered(np.unique(outer[outer != MISSING]))
@@ -84,10 +67,8 @@ RULE = Rule(
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",
     threshold=f"These copies take at least {percent(COPY_SHARE)} of the kernel time.",
-    saving=(
-        "Lower bound: the time of these kernels. Upper bound: also the time of their operators. Both bounds "
-        "assume that tensors are created in the layout in which they are used."
-    ),
+    saving="Lower bound: the time of these kernels. Upper bound: also the time of their operators. Both bounds assume that "
+    "tensors are created in the layout in which they are used.",
     notes="""
         A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`. Input
         and output copies launched by convolutions count too (`convolutions`).

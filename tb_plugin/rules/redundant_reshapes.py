@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Rule, Scene, optional
 from tb_plugin.rules._shapes import arguments, input_dims
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
-    ),
-    define(
-        STEPS,
-        "ns",
-        {"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
-    ),
-    define(
-        STEPS,
-        "code",
-        {"reshape_line": ("Python line", LINE.format("reshape"))},
-    ),
+METRICS = COMMON.in_steps(
+    number={"reshapes": ("Reshapes", "Reshapes that do not change the shape, per step.")},
+    ns={"reshapes_ns": ("Host time", "Host time of these reshapes, including their dispatch, per step.")},
+    code={"reshape_line": ("Python line", LINE.format("reshape"))},
 )
 
 
@@ -53,27 +37,24 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
+        severity="low" if s.is_significant(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
         text=(
             "{reshapes} operators per step reshape a tensor to the shape that it already has and take "
             "{reshapes_ns} on the host"
         )
         + (", mostly at {reshape_line}." if line else "."),
-        figures=[
-            METRICS.figure("reshapes", s.per_step(len(row))),
-            METRICS.figure("reshapes_ns", s.per_step(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum()))),
-            *([METRICS.figure("reshape_line", line)] if line else []),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "These operators compute nothing but cost host time. Removing them saves nothing while the device is busy."
+        figures=METRICS.measured(
+            reshapes=s.per_step(len(row)),
+            reshapes_ns=s.per_step(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())),
+            **optional(line, reshape_line=line),
         ),
+        why="These operators compute nothing but cost host time. Removing them saves nothing while the device is busy.",
         confidence="high",
     )
     return Detection(notice, NO_SAVING, s.by_length(row))
 
 
-def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
+def _same_shape(trace: TraceTable, operators: Int64) -> Bool:
     """Returns, for each operator, whether its recorded result has the same shape as its first input."""
     before = arguments(trace).shape_of(operators)
     after = np.full(len(trace) + 1, MISSING, np.int64)
@@ -85,7 +66,7 @@ def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
         one != MISSING and other != MISSING and _first(trace.strings[one]) == _first(trace.strings[other])
         for one, other in pairs.T.tolist()
     ]
-    found: npt.NDArray[np.bool_] = np.array(same, np.bool_)[of.ravel()]
+    found: Bool = np.array(same, np.bool_)[of.ravel()]
     return found
 
 
@@ -101,10 +82,9 @@ RULE = Rule(
     detects="Operators reshape a tensor to the shape that it already has.",
     threshold="At least one such operator per step, outside the backward pass.",
     saving="None: the saving depends on whether the GPU waits for the CPU (`launch_bound`, `python_bound`).",
-    needs=("Input and output shapes, and a profiler that identifies reshape operators (MegEngine: `Reshape`)."),
+    needs="Input and output shapes, and a profiler that identifies reshape operators (MegEngine: `Reshape`).",
     notes="""
         The finding reports the number and CPU time of these operators, including calls that hand them to another
         thread.
     """,
-    saves=False,
 )

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group
+from tb_plugin.lib.groupby import Bool, Int64, group
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits, top_level_waiter
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._overlap import bytes_of, overlapped_ns
+from tb_plugin.rules._shapes import arguments
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
-    ),
-    define(
-        STEPS,
-        "bytes",
-        {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
-    ),
-    define(
-        STEPS,
-        "ns",
-        {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
-    ),
-    define(STEPS, "code", {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")}),
+METRICS = COMMON.in_steps(
+    number={"repeated_copies": ("Repeated copies", "Repeated copies of the same tensor, per step.")},
+    bytes={"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
+    ns={"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
+    code={"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")},
 )
 
 
@@ -68,13 +49,15 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     call = trace.launch[copies]
     copies = copies[(lines.of[call] != MISSING) & (trace.operator[call] != MISSING)]
     call = trace.launch[copies].astype(np.int64)
-    step, inside = _steps(trace, call)
-    copies, call, step = copies[inside], call[inside], step[inside]
+    step = trace.steps.at(trace.start_ns[call], on_host=True)
+    copies, call, step = (column[step != MISSING] for column in (copies, call, step))
     turns = _turns(trace)
     if len(copies) < 2 or not len(turns):
         return none
     line, turn = lines.of[call], np.searchsorted(turns, trace.start_ns[call])
-    kinds = group(trace.name[copies], trace.name[trace.operator[call]], _shapes(trace, call), bytes_of(trace, copies))
+    operator = trace.operator[call]
+    shapes = arguments(trace).shape_of(operator)
+    kinds = group(trace.name[copies], trace.name[operator], shapes, bytes_of(trace, copies))
     # A line that copies several tensors cannot be resolved: offloaded layers, parts of a batch.
     of_line = group(line)
     alone = of_line.min(kinds.of)[of_line.of] == of_line.max(kinds.of)[of_line.of]
@@ -91,28 +74,12 @@ def repeated_copies(trace: TraceTable) -> Repeats:
     return Repeats(row, first)
 
 
-def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
-    begin, end = trace.steps.host_start_ns, trace.steps.host_end_ns
-    step = np.searchsorted(begin, trace.start_ns[call], side="right") - 1
-    return step, (step != MISSING) & (trace.start_ns[call] < end[step])
-
-
 def _turns(trace: TraceTable) -> Int64:
-    """Returns the start times of backward operators and of waits for a batch, sorted.
-
-    Returns no times if there are no backward operators.
-    """
+    """Returns sorted starts of backward operators and waits for a batch; none without backward operators."""
     backward = name_matches(trace, search_pattern(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
     found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, search_pattern(DATALOADER))])
-    return found
-
-
-def _shapes(trace: TraceTable, call: Int64) -> Int64:
-    shapes = np.full(len(trace), MISSING, np.int64)
-    shapes[trace.operators.row] = trace.operators.shapes
-    found: Int64 = shapes[trace.operator[call]]
     return found
 
 
@@ -122,29 +89,22 @@ def _look(s: Scene) -> Detection | None:
     row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
     whole = top_level_waiter(trace, trace.operator[row].astype(np.int64))
     host, dur = s.covered(whole), trace.dur_ns[row]
-    if not s.is_worth(measure(host) + int(dur.sum())):
+    if not s.is_significant(measure(host) + int(dur.sum())):
         return None
     again = ~np.isin(row, is_first)
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
-            "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host."
+        text="{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
+        "{repeated_copy_bytes} in all. These copies take {repeated_copy_ns} on the host.",
+        figures=METRICS.measured(
+            repeated_copy_line=s.line(row),
+            repeated_copies=s.per_step(len(row)),
+            repeated_copy_bytes=s.per_step(int(bytes_of(trace, row).sum())),
+            repeated_copy_ns=s.per_step(int(trace.dur_ns[np.unique(whole)].sum())),
         ),
-        figures=[
-            METRICS.figure("repeated_copy_line", s.line(row)),
-            METRICS.figure("repeated_copies", s.per_step(len(row))),
-            METRICS.figure("repeated_copy_bytes", s.per_step(int(bytes_of(trace, row).sum()))),
-            METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. "
-            "Upper bound: no copy remains. The trace does not record which tensor is copied. But line, operator, "
-            "shape and size repeat, with no batch or backward pass in between."
-        ),
-        confidence="medium",
+        why="Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. Upper "
+        "bound: no copy remains. The trace does not record which tensor is copied. But line, operator, shape and size "
+        "repeat, with no batch or backward pass in between.",
     )
     return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)
 
@@ -164,12 +124,9 @@ RULE = Rule(
     order=80,
     detects="One Python line copies the same data to the GPU repeatedly.",
     threshold="Each step that has such copies has at least two. Together, these copies take at least "
-    f"{percent(WORTH)} of the step.",
-    saving=(
-        "Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies "
-        "except the first per step. The saving of the first copy is that of a prefetched copy in "
-        "`pageable_copies`."
-    ),
+    f"{percent(MIN_SHARE)} of the step.",
+    saving="Upper bound: the time of all these copies and their operators. Lower bound: the time of all copies except the "
+    "first per step. The saving of the first copy is that of a prefetched copy in `pageable_copies`.",
     needs="Recorded Python lines, steps and a backward pass.",
     notes="""
         Copies are repeated if line, operator, shapes and bytes are the same each time. Between them, no batch is loaded

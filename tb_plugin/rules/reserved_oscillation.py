@@ -27,10 +27,8 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             notice,
-            why=(
-                "Returning memory to the driver waits for the device, and requesting memory again blocks the host. "
-                "The finding about driver calls shows the cost."
-            ),
+            why="Returning memory to the driver waits for the device, and requesting memory again blocks the host. The "
+            "finding about driver calls shows the cost.",
             confidence="high",
         ),
         NO_SAVING,
@@ -53,5 +51,4 @@ RULE = Rule(
         severity is medium if this time exceeds 5 % of step time. The finding on the Memory page also shows which
         operator requested the most memory after reserved memory dropped.
     """,
-    saves=False,
 )

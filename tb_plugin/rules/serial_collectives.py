@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import sum_by
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.lib.groupby import Bool, sum_by
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 SERIAL_SHARE = 0.02
 """Minimum share of these collectives in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "serial_ns": (
-                "On the compute stream",
-                "Exposed time of gradient collectives on the compute stream, per step.",
-            )
-        },
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
-    ),
-    define(STEPS, "number", {"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")}),
+METRICS = COMMON.in_steps(
+    ns={
+        "serial_ns": ("On the compute stream", "Exposed time of gradient collectives on the compute stream, per step.")
+    },
+    ratio={"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
+    number={"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")},
 )
 
 
@@ -54,22 +35,14 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
         text="{serial_collectives} collectives per step reduce gradients on the compute stream and block it for {serial_ns} "
         f"({{serial_ratio}}). {ONE_RANK}",
-        figures=[
-            METRICS.figure("serial_ns", taken),
-            METRICS.figure("serial_ratio", share),
-            METRICS.figure("serial_collectives", s.per_step(len(found.row))),
-        ],
+        figures=METRICS.measured(serial_ns=taken, serial_ratio=share, serial_collectives=s.per_step(len(found.row))),
         measure="serial_ratio",
         threshold=SERIAL_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Work on a stream runs in order, so the rest of the backward pass waits needlessly. Lower bound: the "
-            "collectives overlap with the rest of the backward pass. Upper bound: they overlap with the whole "
-            "step. Both bounds assume that computation and communication do not slow each other down."
-        ),
+        why="Work on a stream runs in order, so the rest of the backward pass waits needlessly. Lower bound: the "
+        "collectives overlap with the rest of the backward pass. Upper bound: they overlap with the whole step. Both bounds "
+        "assume that computation and communication do not slow each other down.",
         confidence="high",
     )
     count = len(s.steps.label)
@@ -90,10 +63,8 @@ RULE = Rule(
     order=240,
     detects="Collectives reduce gradients on the compute stream.",
     threshold=f"These collectives take more than {percent(SERIAL_SHARE)} of step time.",
-    saving=(
-        "Upper bound: the collectives overlap with the whole step. Lower bound: they overlap with the rest "
-        "of the backward pass."
-    ),
+    saving="Upper bound: the collectives overlap with the whole step. Lower bound: they overlap with the rest of the "
+    "backward pass.",
     notes="""
         The bounds assume that computation and communication do not slow each other down.
     """,

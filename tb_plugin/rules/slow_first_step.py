@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.rules._base import WORTH, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
+from tb_plugin.lib.groupby import Int64
+from tb_plugin.rules._base import MIN_SHARE, Detection, Limit, Rule, Scene
 from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
-
-Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
 """Minimum duration of the first step, as a multiple of the median of the other steps."""
 _WORDS = Words(
-    text=(
-        "The first recorded step takes {unusual_ns}; the other steps take {usual_step_ns} (median). The "
-        "difference is {excess_ratio} of all step time."
-    ),
-    why=(
-        "A slow first step occurs once, but makes the mean step time of this recording too high. Upper "
-        "bound: the first step takes as long as the other steps. Lower bound: the first step exceeds the "
-        "other steps by up to twice their range."
-    ),
+    text="The first recorded step takes {unusual_ns}; the other steps take {usual_step_ns} (median). The difference is "
+    "{excess_ratio} of all step time.",
+    why="A slow first step occurs once, but makes the mean step time of this recording too high. Upper bound: the first "
+    "step takes as long as the other steps. Lower bound: the first step exceeds the other steps by up to twice their range.",
     advice={},
 )
 MIN_SHARE_ABOVE_OTHERS = 0.5
-"""The excess of the first step is its time above the median.
-
-At least this share of the excess must lie above the longest other step.
-"""
+"""Minimum share of the first step's excess (over the median) that lies above the longest other step."""
 
 
 def is_slow(dur: Int64) -> bool:
@@ -37,7 +26,7 @@ def is_slow(dur: Int64) -> bool:
     first, usual = int(dur[0]), usual_of(dur[1:])
     excess = first - usual.median
     far = first > FIRST * usual.median and excess > FAR * usual.deviation
-    return far and first - int(dur[1:].max()) >= MIN_SHARE_ABOVE_OTHERS * excess and excess >= WORTH * dur.sum()
+    return far and first - int(dur[1:].max()) >= MIN_SHARE_ABOVE_OTHERS * excess and excess >= MIN_SHARE * dur.sum()
 
 
 def _look(s: Scene) -> Detection | None:
@@ -56,13 +45,11 @@ RULE = Rule(
     look=_look,
     order=180,
     detects="The first recorded step takes much longer than the other steps.",
-    threshold=f"The first step takes more than {FIRST} times the median of the other steps. It exceeds this median "
-    f"by more than {FAR} median absolute deviations.",
-    saving=(
-        "The excess of the first step, spread over the selected steps. Lower bound: the time of the first "
-        "step, minus the longest other step, minus twice the range of the other steps. Upper bound: the time "
-        "of the first step, minus the shortest other step, plus that range twice, plus the next step's gain."
-    ),
+    threshold=f"The first step takes more than {FIRST} times the median of the other steps. It exceeds this median by more "
+    f"than {FAR} median absolute deviations.",
+    saving="The excess of the first step, spread over the selected steps. Lower bound: the time of the first step, minus "
+    "the longest other step, minus twice the range of the other steps. Upper bound: the time of the first step, minus the "
+    "shortest other step, plus that range twice, plus the next step's gain.",
     needs="The first recorded step and at least three other steps.",
     notes="""
         The excess is at least 1 % of the time of all steps. At least half of the excess is beyond the longest other
@@ -75,8 +62,5 @@ RULE = Rule(
         explains at least a tenth of that part. The finding mentions compilation if compilation takes at least half of
         the excess, because the rule `compilation` saves the same time.
     """,
-    limits=(
-        Limit.CPU,
-        Limit.INITIALISATION,
-    ),
+    limits=(Limit.CPU, Limit.INITIALISATION),
 )

@@ -7,16 +7,12 @@ from tb_plugin.analysis.range_patterns import BACKWARD
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._launch_starvation import LAUNCHING, launch_wait_ns, starvation_finding
-from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest_device
 
 MOSTLY_STARVED = 0.3
-"""Minimum share of the step during which the device waits for launches.
-
-The device is then busy for at most 70 % of the step.
-"""
+"""Minimum share of launch idle time. The device is then busy for at most 70 % of the step."""
 ROOM = 0.5
 """Maximum share of device memory in use. Up to this share, the program can double its memory use."""
 FED = 0.05
@@ -39,21 +35,14 @@ def _look(s: Scene) -> Detection | None:
         return None
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
-            "{kernel_median_ns}. A batch twice as large needs no additional launches."
-        ),
-        figures=list(found.figures),
+        text="Devices wait for launches during {launching_ratio} of the time, and half of the kernels take at most "
+        "{kernel_median_ns}. A batch twice as large needs no additional launches.",
+        figures=found.figures,
         evidence=Link("launches", {}, "Show launches"),
-        why=(
-            "The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper "
-            "bound: device work takes as long as before. Both bounds assume that data loading keeps up; "
-            "convergence may change."
-        ),
-        confidence="medium",
+        why="The saving assumes a batch twice as large. Lower bound: device work takes twice as long. Upper bound: device "
+        "work takes as long as before. Both bounds assume that data loading keeps up; convergence may change.",
     )
-    work = s.of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
+    work = s.rows_of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
     least = Change(row=work, less_ns=-(BATCHES - 1) * s.trace.dur_ns[work], worth=BATCHES)
     return Detection(notice, Bounds(least, Change(worth=BATCHES)), s.after_idle(*LAUNCHING))
 
@@ -70,10 +59,8 @@ RULE = Rule(
     order=110,
     detects="A training run waits for launches, so a larger batch would hardly take longer.",
     threshold=f"Launch idle time, as defined for `launch_bound`, is at least {percent(MOSTLY_STARVED)} of the step.",
-    saving=(
-        "The step time saved for the same number of samples: a step with twice the batch counts as two "
-        "steps. The lower bound doubles the time of all GPU work; the upper bound leaves this time unchanged."
-    ),
+    saving="The step time saved for the same number of samples: a step with twice the batch counts as two steps. The lower "
+    "bound doubles the time of all GPU work; the upper bound leaves this time unchanged.",
     needs="Backward operators.",
     notes="""
         The rule is skipped if data loading takes more than 5 % of the step. It is also skipped if more than half of the

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Groups, group, sum_by
+from tb_plugin.lib.groupby import Bool, Groups, Int64, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules.serial_collectives import serial_calls
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 BUCKET_BYTES = 25 << 20
 """Default bucket size of DistributedDataParallel."""
@@ -29,34 +22,17 @@ MANY = 10
 SMALL_BYTES = 64 << 10
 """Maximum size of a small collective, whose time is mostly latency. The slowest network transfers this size in 7 us."""
 NETWORK = 10.0
-"""Transfer rate that every network between devices reaches, in bytes per nanosecond.
-
-If a transfer in the trace is faster, its rate is used instead.
-"""
+"""Minimum transfer rate of networks between devices, in bytes per nanosecond; a faster rate in the trace wins."""
 LATENCY_SHARE = 0.01
 """Minimum share of the saved latency in the steps. Smaller shares are within step-to-step noise."""
 
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {
-            "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
-            "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
-        },
-    ),
-    define(
-        STEPS,
-        "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
-    ),
-    define(
-        STEPS,
-        "ns",
-        {
-            "collective_latency_ns": ("Latency", "Shortest duration of a collective of at most 64 KiB."),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    number={
+        "small_collectives": ("Collectives", "Collectives that could share buckets, per step."),
+        "small_buckets": ("Buckets", "Buckets of 25 MB that these collectives need, per step."),
+    },
+    bytes={"small_mean_bytes": ("Mean size", "Bytes of these collectives divided by their number.")},
+    ns={"collective_latency_ns": ("Latency", "Shortest duration of a collective of at most 64 KiB.")},
 )
 
 
@@ -104,27 +80,21 @@ def _look(s: Scene) -> Detection | None:
     found, buckets, (least, most) = found.of(own.is_small), own.buckets, own.latency_ns
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} per step; "
-            "{small_buckets} collectives would be enough. The shortest small collective takes "
-            "{collective_latency_ns}. Longer collectives may wait for other ranks, which one trace cannot show."
+        text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} per step; {small_buckets} "
+        "collectives would be enough. The shortest small collective takes {collective_latency_ns}. Longer collectives may "
+        "wait for other ranks, which one trace cannot show.",
+        figures=METRICS.measured(
+            small_collectives=s.per_step(len(found.row)),
+            small_buckets=s.per_step(len(buckets)),
+            small_mean_bytes=int(found.bytes.sum()) / len(found.row),
+            collective_latency_ns=most,
         ),
-        figures=[
-            METRICS.figure("small_collectives", s.per_step(len(found.row))),
-            METRICS.figure("small_buckets", s.per_step(len(buckets))),
-            METRICS.figure("small_mean_bytes", int(found.bytes.sum()) / len(found.row)),
-            METRICS.figure("collective_latency_ns", most),
-        ],
         measure="small_collectives",
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
-        why=(
-            "A small collective costs mostly latency, and the next collective waits for it. The bounds assume "
-            "that a bucket has the latency of one collective. Lower bound: buckets overlap with the backward "
-            "pass. Upper bound: buckets overlap with the whole step."
-        ),
-        confidence="medium",
+        why="A small collective costs mostly latency, and the next collective waits for it. The bounds assume that a bucket "
+        "has the latency of one collective. Lower bound: buckets overlap with the backward pass. Upper bound: buckets "
+        "overlap with the whole step.",
     )
     count = len(s.steps.label)
     size, last = buckets.count(), buckets.max(np.arange(len(found.row)))
@@ -156,15 +126,10 @@ RULE = Rule(
     look=_look,
     order=250,
     detects="Gradients are reduced in many small collectives.",
-    threshold=(
-        f"Each step has at least {MANY} more collectives than buckets of 25 MB would need. The latency of "
-        f"these collectives is more than {percent(LATENCY_SHARE)} of step time."
-    ),
-    saving=(
-        "Lower bound: the overlap with the backward pass if buckets replace these collectives. Upper bound: "
-        "the latency of these collectives, and the overlap with the whole step. Most calls of these "
-        "collectives disappear too."
-    ),
+    threshold=f"Each step has at least {MANY} more collectives than buckets of 25 MB would need. The latency of these "
+    f"collectives is more than {percent(LATENCY_SHARE)} of step time.",
+    saving="Lower bound: the overlap with the backward pass if buckets replace these collectives. Upper bound: the latency "
+    "of these collectives, and the overlap with the whole step. Most calls of these collectives disappear too.",
     notes="""
         A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream are excluded.
         Latency is the shortest duration of a collective up to 64 KiB. For the lower bound, the transfer time of this

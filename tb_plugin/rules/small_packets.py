@@ -6,53 +6,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.device_facts import facts_of
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.model.trace.job_tables import PACKETS, reported_table
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figure, Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent
 
 SMALL_SHARE = 0.1
 """Minimum share of small packets in the time of all packets on a link. Every training run sends some small packets."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "number",
-        {
-            "small_packets": ("Small packets", "Packets too small for their link, per step."),
-            "most_packets": ("Packets", "Small packets of this operation, over all steps."),
-        },
-    ),
-    define(
-        STEPS,
-        "ns",
-        {"small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")},
-    ),
-    define(
-        STEPS,
-        "ratio",
-        {"small_packets_ratio": ("Small packets", "Share of packet time in small packets.")},
-    ),
-    define(
-        STEPS,
-        "bytes",
-        {
-            "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
-            "packet_bytes": ("Size", "Mean packet size of this operation."),
-        },
-    ),
-    define(
-        STEPS,
-        "bytes_per_second",
-        {
-            "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
-            "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
-        },
-    ),
-    define("", "code", {"packet_call": ("Operation", "Operation with the most small packets.")}),
-    define("", "text", {"packet_links": ("Links", "Link types with small packets.")}),
+METRICS = COMMON.in_steps(
+    number={
+        "small_packets": ("Small packets", "Packets too small for their link, per step."),
+        "most_packets": ("Packets", "Small packets of this operation, over all steps."),
+    },
+    ns={"small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")},
+    ratio={"small_packets_ratio": ("Small packets", "Share of packet time in small packets.")},
+    bytes={
+        "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
+        "packet_bytes": ("Size", "Mean packet size of this operation."),
+    },
+    bytes_per_second={
+        "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
+        "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
+    },
+).defining(
+    {
+        ("", "code"): {"packet_call": ("Operation", "Operation with the most small packets.")},
+        ("", "text"): {"packet_links": ("Links", "Link types with small packets.")},
+    }
 )
 
 
@@ -63,10 +43,7 @@ def states_packets(trace: TraceTable) -> bool:
 
 
 def _packets(s: Scene) -> pa.Table | None:
-    """Returns the packets that were sent in the steps over links whose efficient packet size is known.
-
-    Returns None if no packets are recorded.
-    """
+    """Returns the packets sent in the steps over links whose efficient packet size is known, None if not recorded."""
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None
@@ -100,34 +77,30 @@ def _look(s: Scene) -> Detection | None:
     calls = small.group_by("operation").aggregate([("count", "sum"), ("bytes", "sum")])
     worst = calls.sort_by([("count_sum", "descending"), ("operation", "ascending")]).slice(0, 1).to_pylist()[0]
     links = sorted(set(small["band"].to_pylist()))
-    figures: list[Figure] = [
-        METRICS.figure("small_packets", s.per_step(_sum(small["count"]))),
-        METRICS.figure("packet_links", ", ".join(links)),
-        METRICS.figure("large_packet_bytes", pc.max(small["large"]).as_py()),
-        METRICS.figure("small_packets_ns", s.per_step(time)),
-        METRICS.figure("small_packets_ratio", time / (time + others)),
-        METRICS.figure("small_packets_rate", _sum(small["bytes"]) / time * 1e9),
-        *([METRICS.figure("large_packets_rate", _sum(large["bytes"]) / others * 1e9)] if others else []),
-        METRICS.figure("packet_call", worst["operation"]),
-        METRICS.figure("most_packets", worst["count_sum"]),
-        METRICS.figure("packet_bytes", worst["bytes_sum"] / max(worst["count_sum"], 1)),
-    ]
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}. They "
-        "take {small_packets_ratio} of the packet time on these links, at {small_packets_rate}"
+        text=f"{s.per_step_words} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}. "
+        "They take {small_packets_ratio} of the packet time on these links, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger packets)" if others else "")
         + ". {packet_call} sends the most packets: {most_packets} of {packet_bytes}.",
-        figures=figures,
+        figures=METRICS.measured(
+            small_packets=s.per_step(_sum(small["count"])),
+            packet_links=", ".join(links),
+            large_packet_bytes=pc.max(small["large"]).as_py(),
+            small_packets_ns=s.per_step(time),
+            small_packets_ratio=time / (time + others),
+            small_packets_rate=_sum(small["bytes"]) / time * 1e9,
+            **optional(others, large_packets_rate=_sum(large["bytes"]) / others * 1e9 if others else 0),
+            packet_call=worst["operation"],
+            most_packets=worst["count_sum"],
+            packet_bytes=worst["bytes_sum"] / max(worst["count_sum"], 1),
+        ),
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why=(
-            "Each packet has a fixed cost, so small packets never reach the full link rate. The trace does not "
-            "show how much of this time overlaps with other work."
-        ),
-        confidence="medium",
+        why="Each packet has a fixed cost, so small packets never reach the full link rate. The trace does not show how "
+        "much of this time overlaps with other work.",
     )
     return Detection(notice, NO_SAVING)
 
@@ -149,6 +122,5 @@ RULE = Rule(
         The vendor gives the smallest efficient packet size: 16 MB for HCCS, PCIE and SIO. The finding shows the
         operation that sends the most small packets, and the rates of small and larger packets.
     """,
-    saves=False,
     limits=(Limit.COMMUNICATION,),
 )

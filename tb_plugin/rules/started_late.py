@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.lib.intervals import measure
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS
+from tb_plugin.rules._base import COMMON as METRICS
+from tb_plugin.rules._base import NO_SAVING, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._verdict import MIN_SHARE, earlier_work
 
 
@@ -22,18 +20,13 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(share),
         text=f"For {{earlier_work_ns}} of {whole} the device runs kernels launched before the recording started. These "
         "kernels are not in the trace.",
-        figures=[
-            METRICS.figure("earlier_work_ns", s.per_step(time)),
-            METRICS.figure("step_time_mean_ns", s.step_ns),
-            METRICS.figure("earlier_work_share", share),
-        ],
+        figures=METRICS.measured(
+            earlier_work_ns=s.per_step(time), step_time_mean_ns=s.step_ns, earlier_work_share=share
+        ),
         measure="earlier_work_share",
         threshold=MIN_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Step times, idle time and utilization are unknown while these kernels run, so other findings about "
-            "these would be wrong."
-        ),
+        why="Step times, idle time and utilization are unknown while these kernels run, so other findings about these would "
+        "be wrong.",
         confidence="high",
     )
     return Detection(notice, NO_SAVING, takes_ns=time)
@@ -48,7 +41,6 @@ RULE = Rule(
     threshold=f"Such work takes at least {percent(MIN_SHARE)} of step time.",
     saving="None: these kernels are not in the trace.",
     advice="recording_began_mid_flight",
-    saves=False,
     needs_kernels=True,
     limits=(Limit.STARTED_LATE,),
 )

@@ -3,70 +3,50 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._host_waits import OFTEN, For, count_text, waiting_calls
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
+from tb_plugin.rules._host_waits import OFTEN, WaitReason, waiting_calls
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
-    ),
-    define(
-        STEPS,
-        "number",
-        {"sync_calls": ("Synchronising calls", "Synchronising calls per step.")},
-    ),
-    define(STEPS, "code", {"sync_line": ("Python line", LINE.format("synchronisation"))}),
-    define(
-        STEPS,
-        "number",
-        {
-            "sync_explicit_calls": (
-                "Explicit synchronisation",
-                "Calls that only synchronise, outside operators, per step.",
-            ),
-        },
-    ),
-    define(STEPS, "count", {"sync_lines": ("Lines", "Python lines with synchronising calls.")}),
+METRICS = COMMON.in_steps(
+    ns={"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
+    number={
+        "sync_calls": ("Synchronising calls", "Synchronising calls per step."),
+        "sync_explicit_calls": (
+            "Explicit synchronisation",
+            "Calls that only synchronise, outside operators, per step.",
+        ),
+    },
+    code={"sync_line": ("Python line", LINE.format("synchronisation"))},
+    count={"sync_lines": ("Lines", "Python lines with synchronising calls.")},
 )
 
 
 def _look(s: Scene) -> Detection | None:
-    trace, found = s.trace, waiting_calls(s, For.RESULT)
+    trace, found = s.trace, waiting_calls(s, WaitReason.RESULT)
     if found is None:
         return None
     calls, place = found.row, found.place
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
     explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
-    kinds = [("", len(explicit) < count_text(place)), ("explicit", len(explicit) > 0)]
+    kinds = [("", len(explicit) < found.count), ("explicit", len(explicit) > 0)]
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(count_text(place), 'sync_calls')}"
-        f"{_kind(s, len(explicit), count_text(place))}{_where(line, lines)}.",
+        text=f"{s.per_step_words} the host waits {{sync_ns}} for the device, "
+        f"{s.times_words(found.count, 'sync_calls')}{_kind(s, len(explicit), found.count)}{_where(line, lines)}.",
         todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),
-        figures=[
-            METRICS.figure("sync_ns", s.per_step(found.time_ns)),
-            METRICS.figure("sync_calls", s.per_step(count_text(place))),
-            *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
-            *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
-        ],
-        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
-        why=(
-            "The host launches nothing while it waits, so the device is idle until the next launch. Lower bound: "
-            "the waits disappear. Upper bound: the operators that wait and their copies disappear too."
+        figures=METRICS.measured(
+            sync_ns=s.per_step(found.time_ns),
+            sync_calls=s.per_step(found.count),
+            **optional(len(explicit), sync_explicit_calls=s.per_step(len(explicit))),
+            **optional(line, sync_line=line, sync_lines=lines),
         ),
+        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
+        why="The host launches nothing while it waits, so the device is idle until the next launch. Lower bound: the waits "
+        "disappear. Upper bound: the operators that wait and their copies disappear too.",
         confidence="high",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
@@ -75,7 +55,7 @@ def _look(s: Scene) -> Detection | None:
 def _kind(s: Scene, explicit: int, every: int) -> str:
     if explicit in (0, every):
         return " in explicit synchronisation" if explicit else " to read a value"
-    return f" ({s.often(explicit, 'sync_explicit_calls')} in explicit synchronisation, otherwise to read a value)"
+    return f" ({s.times_words(explicit, 'sync_explicit_calls')} in explicit synchronisation, otherwise to read a value)"
 
 
 def _where(line: str, lines: int) -> str:
@@ -91,10 +71,8 @@ RULE = Rule(
     order=30,
     detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
     threshold=f"One Python line waits in at least {percent(OFTEN)} of the steps. Rarer waits are ignored.",
-    saving=(
-        "Lower bound: the time of the calls that wait. Upper bound: also the time of the operators around "
-        "these calls that do little except wait, and of their copies."
-    ),
+    saving="Lower bound: the time of the calls that wait. Upper bound: also the time of the operators around these calls "
+    "that do little except wait, and of their copies.",
     notes="""
         The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`, boolean
         masks). Several calls of one operator count as one wait. Other rules cover copies to the GPU

@@ -6,56 +6,33 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
-from tb_plugin.lib.groupby import places_of
+from tb_plugin.lib.groupby import Bool, Int64, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._matrix_products import matrix_kernels, peaks_of
-from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments, input_dims, largest_inputs, rows_that
 from tb_plugin.rules._streams import Streams, streams
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-ATTENTION_SHARE = 0.01
-"""Minimum share of unfused attention in the kernel time. Smaller shares save less than 1 % of a step."""
 MOST_BETWEEN = 8
 """Maximum number of kernels between the two matmuls, such as scale, mask, casts, softmax and dropout."""
 USUAL = 4
-"""Ratio of the peak rate for 16-bit numbers to the slowest rate of fused kernels.
-
-This includes recomputation in the backward pass.
-"""
+"""Ratio of the 16-bit peak rate to the slowest rate of fused kernels, including recomputation in the backward pass."""
 _BETWEEN = (KernelClass.ELEMENTWISE, KernelClass.NORMALISATION, KernelClass.COPY, KernelClass.REDUCTION)
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
-    ),
-    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Score time divided by kernel time.")}),
-    define(
-        STEPS,
-        "number",
-        {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
-    ),
+METRICS = COMMON.in_steps(
+    ns={"scores_ns": ("Scores", "Kernel time between the two matmuls of unfused attention, per step.")},
+    ratio={"scores_ratio": ("Scores", "Score time divided by kernel time.")},
+    number={"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
 )
 
 
 class Attention(msgspec.Struct, frozen=True, eq=False):
-    """Unfused attention computations.
-
-    ``rows`` contains rows of the trace. The other fields contain indices into ``streams``.
-    """
+    """Unfused attention computations: ``rows`` are rows of the trace, the other fields indices into ``streams``."""
 
     softmax: Int64
     before: Int64
@@ -90,29 +67,22 @@ def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, unfused_attention(s)
     softmax, rows = found.softmax, found.rows
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
-    if not time or time < ATTENTION_SHARE * total:
+    if not time or time < MIN_SHARE * total:
         return None
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text=(
-            "Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of "
-            "the kernel time."
+        text="Attention is not fused: kernels between its two matmuls take {scores_ns} per step, {scores_ratio} of the "
+        "kernel time.",
+        figures=METRICS.measured(
+            scores_ns=s.per_step(time), scores_ratio=time / total, unfused_attentions=s.per_step(len(softmax))
         ),
-        figures=[
-            METRICS.figure("scores_ns", s.per_step(time)),
-            METRICS.figure("scores_ratio", time / total),
-            METRICS.figure("unfused_attentions", s.per_step(len(softmax))),
-        ],
         measure="scores_ratio",
-        threshold=ATTENTION_SHARE,
+        threshold=MIN_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
-        why=(
-            "Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps "
-            "the scores on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes "
-            "are recorded, the upper bound also assumes that matmuls reach the device's peak. The lower bound "
-            "assumes a quarter of this peak."
-        ),
+        why="Separate kernels write and read the scores, one number per pair of positions. A fused kernel keeps the scores "
+        "on the chip. The bounds assume that the kernels between the matmuls disappear. If shapes are recorded, the upper "
+        "bound also assumes that matmuls reach the device's peak. The lower bound assumes a quarter of this peak.",
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
         else "medium",
@@ -125,10 +95,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
-    """Returns, for each softmax, the nearest work before it and the nearest work after it on its stream; -1 = none.
-
-    Work that only processes attention scores, such as a mask, is ignored.
-    """
+    """Returns the nearest work (not of scores) before and after each softmax on its stream; -1 = none."""
     stops = ~np.isin(all_of.kernel_class, _BETWEEN)
     stop = np.flatnonzero(stops)
     place = np.searchsorted(stop, softmax)
@@ -141,10 +108,7 @@ def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
 
 
 def _takes(trace: TraceTable, softmax: Int64, product: Int64) -> Bool:
-    """Returns, for each matmul, whether it has an input or output as large as the softmax.
-
-    True if shapes are not recorded.
-    """
+    """Returns whether each matmul has an input or output as large as the softmax. True if shapes are not recorded."""
     numbers, texts = largest_inputs(trace, softmax).numbers, arguments(trace).shape_of(product)
     ids, of = np.unique(texts, return_inverse=True)
     counts = [_counts(text or "[]") for text in trace.strings.take(ids).to_pylist()]
@@ -161,11 +125,7 @@ def _counts(text: str) -> set[int]:
 
 
 def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: Int64) -> tuple[Change, Change]:
-    """Returns the lower and upper bound of the saving in the matmuls next to each softmax.
-
-    In the forward pass, there is one matmul before each softmax and one after it. In the backward pass, there are
-    two before and two after.
-    """
+    """Returns bounds of the saving in matmuls next to each softmax: one on each side, two in the backward pass."""
     trace, every = s.trace, matrix_kernels(s.trace)
     batched = rows_that(trace, all_of.operator, trace.recorder.operators.batched_product)
     found = [before, after]
@@ -189,12 +149,10 @@ RULE = Rule(
     look=_look,
     order=300,
     detects="Attention runs as separate kernels that write and read the score matrix.",
-    threshold=f"The kernels between the two matmuls take at least {percent(ATTENTION_SHARE)} of the kernel time.",
-    saving=(
-        "The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is "
-        "saved too. Upper bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul "
-        "time minus four times the time at the peak."
-    ),
+    threshold=f"The kernels between the two matmuls take at least {percent(MIN_SHARE)} of the kernel time.",
+    saving="The time of all kernels between the two matmuls. If 16-bit shapes are recorded, matmul time is saved too. Upper "
+    "bound: the matmul time minus the time at the GPU's peak. Lower bound: the matmul time minus four times the time at the "
+    "peak.",
     notes="""
         At most 8 kernels run between two batched matmuls (`bmm`, `baddbmm`) of a stream. All these kernels are elementwise,
         norms, reductions or copies, and one is a softmax or its backward pass. If shapes are recorded, the later matmul

@@ -12,35 +12,25 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import set_up
-from tb_plugin.analysis.metrics import LINE, STEPS, define
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import group, sequence_hashes, sum_by
+from tb_plugin.lib.groupby import Bool, Int64, group, sequence_hashes, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Sort
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.payloads import Sort
+from tb_plugin.rules._base import COMMON, MIN_SHARE, Bounds, Detection, Limit, Rule, Scene, optional, percent
 from tb_plugin.rules._shapes import largest_inputs
 from tb_plugin.rules._streams import member_runs, optimizer_steps, streams
 from tb_plugin.rules.device_copies import copies_within
 from tb_plugin.rules.unfused_attention import unfused_attention
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
 MIN_OPERATORS = 3
-"""Minimum number of operators per series of kernels.
-
-Two operators often work on different tensors, and one operator may launch several kernels.
-"""
+"""Minimum number of operators per series of kernels. Two operators often work on different tensors."""
 MAX_KERNELS = 64
 """Maximum number of kernels that torch.compile fuses (torch._inductor.config.max_fusion_size)."""
-MIN_SHARE = 0.01
-"""Minimum share of these kernels in the kernel time. Smaller shares save less than 1 % of a step."""
 FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
     {
         KernelClass.NORMALISATION: "norm",
@@ -53,50 +43,32 @@ FUSABLE: Mapping[KernelClass, str] = MappingProxyType(
 UNFUSIBLE = (
     r"(?i)sort|scan|top_?k|cum(?:sum|prod)|unique|nonzero|SubTensorOp|batched_transpose_|nchwToNhwc|nhwcToNchw|splitK"
 )
-"""Regex for kernels that cannot be fused: sorting or counting over all elements, and helper kernels of matmuls and
-convolutions.
-"""
+"""Regex for kernels that cannot be fused: sorts, counts, and helpers of matmuls and convolutions."""
 LISTED = 200
 TABLE = "fusible_kernels"
 _ARROW = " → "
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "runs_ns": ("Fusible kernels", "Time of kernels in fusible sequences, per step."),
-            "fused_ns": ("If fused", "Time of each sequence's longest kernel, summed per step."),
-            "run_ns": ("Kernel time", "Kernel time of these sequences over all steps."),
-            "run_fused_ns": ("If fused", "Time of each sequence's longest kernel, summed over all steps."),
-            "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
-        },
-    ),
-    define(STEPS, "ratio", {"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")}),
-    define(
-        STEPS,
-        "number",
-        {
-            "fusible_runs": ("Sequences", "Fusible kernel sequences per step."),
-            "run_kernels": ("Kernels in sequences", "Kernels in fusible sequences per step."),
-        },
-    ),
-    define(
-        STEPS,
-        "count",
-        {
-            "run_count": ("Occurrences", "Occurrences of this sequence over all steps."),
-            "run_length": ("Length", "Kernels per sequence."),
-        },
-    ),
-    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")}),
-    define(
-        STEPS,
-        "code",
-        {
-            "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
-            "run_line": ("Python line", LINE.format("fusible kernel")),
-        },
-    ),
+METRICS = COMMON.in_steps(
+    ns={
+        "runs_ns": ("Fusible kernels", "Time of kernels in fusible sequences, per step."),
+        "fused_ns": ("If fused", "Time of each sequence's longest kernel, summed per step."),
+        "run_ns": ("Kernel time", "Kernel time of these sequences over all steps."),
+        "run_fused_ns": ("If fused", "Time of each sequence's longest kernel, summed over all steps."),
+        "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
+    },
+    ratio={"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")},
+    number={
+        "fusible_runs": ("Sequences", "Fusible kernel sequences per step."),
+        "run_kernels": ("Kernels in sequences", "Kernels in fusible sequences per step."),
+    },
+    count={
+        "run_count": ("Occurrences", "Occurrences of this sequence over all steps."),
+        "run_length": ("Length", "Kernels per sequence."),
+    },
+    text={"run_classes": ("Classes", "Kernel classes with at least a tenth of the time.")},
+    code={
+        "fusible_run": ("Kernels", "Consecutive kernels on the stream."),
+        "run_line": ("Python line", LINE.format("fusible kernel")),
+    },
 )
 
 
@@ -171,30 +143,25 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        severity="medium",
         text=f"Per step, {{run_kernels}} small kernels ({{run_classes}}) run between matmuls and attention. They "
         f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
         f"{plural(s.per_step(len(longest)), 'sequence')}"
         + (", mostly at {run_line}." if line else ".")
         + " If each sequence took as long as its longest kernel, the total would be {fused_ns}.",
-        figures=[
-            METRICS.figure("run_kernels", s.per_step(len(row))),
-            METRICS.figure("fusible_runs", s.per_step(len(longest))),
-            METRICS.figure("runs_ns", s.per_step(int(time.sum()))),
-            METRICS.figure("runs_ratio", int(time.sum()) / total),
-            METRICS.figure("run_classes", _class_words(trace, found)),
-            METRICS.figure("fused_ns", s.per_step(int(longest.sum()))),
-            *([METRICS.figure("run_line", line)] if line else []),
-        ],
+        figures=METRICS.measured(
+            run_kernels=s.per_step(len(row)),
+            fusible_runs=s.per_step(len(longest)),
+            runs_ns=s.per_step(int(time.sum())),
+            runs_ratio=int(time.sum()) / total,
+            run_classes=_class_words(trace, found),
+            fused_ns=s.per_step(int(longest.sum())),
+            **optional(line, run_line=line),
+        ),
         measure="runs_ratio",
         threshold=MIN_SHARE,
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Each kernel needs a launch and reads the output of the previous kernel. A fused kernel takes about "
-            "as long as the longest kernel of the sequence. Lower bound: only launches are saved, and memory "
-            "traffic between elementwise kernels of equal shapes."
-        ),
-        confidence="medium",
+        why="Each kernel needs a launch and reads the output of the previous kernel. A fused kernel takes about as long as "
+        "the longest kernel of the sequence. Lower bound: only launches are saved, and memory traffic between elementwise "
+        "kernels of equal shapes.",
     )
     most = _all_but_longest(of, time)
     launches = np.unique(trace.launch[row[~_last(of)]]).astype(np.int64)
@@ -202,7 +169,7 @@ def _look(s: Scene) -> Detection | None:
     around = np.unique(found.operator[~found.first])
     # Driver initialisation and code loading occur once in any run.
     calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
-    once = s.open(calls[set_up(trace, calls)])
+    once = s.covered_with_profiler(calls[set_up(trace, calls)])
     return Detection(
         notice,
         Bounds(
@@ -215,9 +182,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _class_words(trace: TraceTable, found: Runs) -> str:
-    """Returns the kernel classes that take at least a tenth of the time, largest first, such as ``elementwise, copy
-    and norm``.
-    """
+    """Returns the kernel classes with at least a tenth of the time, such as ``elementwise, copy and norm``."""
     time = sum_by(_classes(trace, found).astype(np.int64), trace.dur_ns[found.row], len(KernelClass))
     largest = [each for each in np.argsort(-time, kind="stable").tolist() if 10 * time[each] >= time.sum()]
     *others, last = [FUSABLE[KernelClass(each)] for each in largest]
@@ -236,12 +201,7 @@ def _all_but_longest(of: Int64, time: Int64) -> Int64:
 
 
 def _between(s: Scene, found: Runs) -> Int64:
-    """Returns, for each elementwise kernel, the time for passing tensors of equal shape to or from adjacent
-    elementwise kernels.
-
-    At least three such kernels must follow each other, because two consecutive kernels may work on different
-    tensors.
-    """
+    """Returns the time that series of at least three elementwise kernels spend on passing tensors of equal shape."""
     size = largest_inputs(s.trace, found.operator)
     elementwise = _classes(s.trace, found) == KernelClass.ELEMENTWISE
     next_one = np.zeros(len(found.row), np.bool_)
@@ -302,11 +262,9 @@ RULE = Rule(
     order=320,
     detects="A compiler could fuse consecutive small kernels.",
     threshold=f"Such sequences take at least {percent(MIN_SHARE)} of the kernel time.",
-    saving=(
-        "Upper bound: the time of all kernels of a sequence except the longest, and of all operators except "
-        "the first. Lower bound: the launches of all kernels except the last. If shapes are recorded, the "
-        "lower bound includes memory traffic between three or more elementwise kernels of equal size."
-    ),
+    saving="Upper bound: the time of all kernels of a sequence except the longest, and of all operators except the first. "
+    "Lower bound: the launches of all kernels except the last. If shapes are recorded, the lower bound includes memory "
+    "traffic between three or more elementwise kernels of equal size.",
     notes="""
         A sequence consists of elementwise kernels, norms, reductions and copies on one stream, in any order. Its
         kernels come from at least 3 operators. A sequence has at most 64 kernels, the fusion limit of `torch.compile`

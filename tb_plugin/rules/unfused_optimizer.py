@@ -3,47 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Int64
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
-from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
-from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene
 from tb_plugin.rules._streams import optimizer_steps
-
-Int64 = npt.NDArray[np.int64]
 
 MANY = 100
 """Minimum number of kernels per optimizer step. Multi-tensor implementations launch only a few dozen."""
 SERIES = 3
 """Minimum number of kernels per parameter. With fewer kernels, a fused optimizer hardly saves launches."""
 _RARE = 40
-"""An operator runs for every parameter only if it has at least as many calls as the number of kernels divided by
-this number.
-"""
+"""An operator runs for every parameter if its calls times this number are at least the number of kernels."""
 _PASSES = 2
 """Maximum duration of a fused optimizer step, as a multiple of the time of each parameter's longest kernel."""
 _STAY = 10
 """Minimum ratio of the launches of the recorded optimizer to the launches of a fused optimizer."""
-METRICS = OF_RULES.adding(
-    define(
-        STEPS,
-        "ns",
-        {
-            "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
-            "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
-        },
-    ),
-    define(
-        STEPS,
-        "number",
-        {"optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")},
-    ),
+METRICS = COMMON.in_steps(
+    ns={
+        "optimizer_kernels_ns": ("Updates", "Time of kernels that update a single parameter, per step."),
+        "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
+    },
+    number={"optimizer_kernels": ("Update kernels", "Kernels that update a single parameter, per step.")},
 )
 
 
@@ -70,22 +54,15 @@ def _look(s: Scene) -> Detection | None:
     called = s.covered(calls)
     notice = s.notice(
         RULE,
-        severity="medium",
-        text=(
-            "The optimizer is not fused: {optimizer_kernels} kernels per step take {optimizer_kernels_ns} "
-            "and cost {optimizer_host_ns} of host time."
+        text="The optimizer is not fused: {optimizer_kernels} kernels per step take {optimizer_kernels_ns} and cost "
+        "{optimizer_host_ns} of host time.",
+        figures=METRICS.measured(
+            optimizer_kernels=s.per_step(len(row)),
+            optimizer_kernels_ns=s.per_step(int(time.sum())),
+            optimizer_host_ns=s.per_step(measure(called)),
         ),
-        figures=[
-            METRICS.figure("optimizer_kernels", s.per_step(len(row))),
-            METRICS.figure("optimizer_kernels_ns", s.per_step(int(time.sum()))),
-            METRICS.figure("optimizer_host_ns", s.per_step(measure(called))),
-        ],
-        evidence=Link("timeline", {}, "Show in timeline"),
-        why=(
-            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long "
-            "as the longest kernel per parameter. Lower bound: a fused update takes twice as long, and one "
-            "launch in ten remains."
-        ),
+        why="Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as long as the "
+        "longest kernel per parameter. Lower bound: a fused update takes twice as long, and one launch in ten remains.",
         confidence="high",
     )
     around = np.unique(trace.operator[row])
@@ -101,11 +78,7 @@ def _look(s: Scene) -> Detection | None:
 
 
 def _series(s: Scene, row: Int64) -> Int64:
-    """Returns the index of the first kernel of each parameter.
-
-    The kernels of a parameter start at the operator with the fewest calls. Operators that do not run for every
-    parameter are ignored.
-    """
+    """Returns the first kernel of each parameter: those of the operator with the fewest calls that runs for all."""
     trace = s.trace
     what = np.where(trace.operator[row] == MISSING, trace.name[row], trace.name[trace.operator[row]])
     _, first, of, count = np.unique(what, return_index=True, return_inverse=True, return_counts=True)
@@ -124,18 +97,13 @@ RULE = Rule(
     order=310,
     detects="The optimizer updates each parameter with separate kernels.",
     threshold=f"An optimizer step has at least {MANY} unfused kernels, and at least {SERIES} per parameter.",
-    saving=(
-        "Upper bound: the time of all kernels except the longest per parameter, and all CPU time of the "
-        "optimizer step. Lower bound: the time of nine in ten operators. The fused update is assumed to take "
-        "twice the difference between the longest and the shortest kernel."
-    ),
+    saving="Upper bound: the time of all kernels except the longest per parameter, and all CPU time of the optimizer step. "
+    "Lower bound: the time of nine in ten operators. The fused update is assumed to take twice the difference between the "
+    "longest and the shortest kernel.",
     needs="Ranges `Optimizer.step#...`.",
     notes="""
         Fused kernels have the class `optimizer`. The parameter count is the call count of the rarest operator that
         launches at least 1 in 40 kernels.
     """,
-    limits=(
-        Limit.CPU,
-        Limit.GPU,
-    ),
+    limits=(Limit.CPU, Limit.GPU),
 )

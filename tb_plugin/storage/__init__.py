@@ -1,4 +1,1 @@
-"""Access to file systems through fsspec.
-
-Only this package accesses file systems.
-"""
+"""Access to file systems through fsspec."""

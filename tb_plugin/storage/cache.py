@@ -44,10 +44,7 @@ _FREE_DIVISOR = 16
 
 
 class FileStore:
-    """Cached files by key, in a folder of at most ``limit_bytes``.
-
-    The folder may exceed the limit briefly while a file is written.
-    """
+    """Cached files by key, in a folder of at most ``limit_bytes``, except briefly during a write."""
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
@@ -84,11 +81,7 @@ class FileStore:
         return path
 
     def count(self, path: Path) -> None:
-        """Adds the size of a new file to the total, and evicts files if the total exceeds the limit.
-
-        Call this after writing a file to its final path. The folder is not listed each time, because that would be
-        slow for many small files.
-        """
+        """Counts a new file, and evicts if necessary. The folder is listed rarely, because that is slow."""
         try:
             size = path.stat().st_size
         except OSError:  # another process evicted it
@@ -123,11 +116,7 @@ class FileStore:
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes the least recently used files until the folder is below the limit.
-
-        Never removes ``keep`` or protected files. Partially written files count towards the size, but are removed
-        only if they are abandoned.
-        """
+        """Removes the least recently used files above the limit, except ``keep``, pinned and partial files."""
         with self._lock:
             kept = {*self._held, keep}
             self._unseen_bytes = 0
@@ -152,10 +141,7 @@ class FileStore:
 
 
 def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
-    """Creates the file ``path`` atomically. ``write`` writes a temporary file, which is then renamed.
-
-    Raises OSError, and the errors of ``write``.
-    """
+    """Creates the file from a temporary one that ``write`` writes. Raises OSError, and the errors of ``write``."""
     _make(path.parent)
     # Not named by process id: machines that share a folder may have equal ids.
     partial = path.with_name(f"{path.name}{_PARTIAL}{uuid.uuid4().hex}")
@@ -169,10 +155,7 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
 
 
 def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
-    """Creates the cache file ``target`` atomically. ``write`` writes a temporary file, which is then renamed.
-
-    Raises CacheRefused.
-    """
+    """Does ``write_atomically`` for a file of the cache. Raises CacheRefused."""
     try:
         try:
             return write_atomically(Path(target), write)
@@ -183,7 +166,6 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 
 def cache_error_message(path: Path, error: OSError) -> CacheRefused:
-    """Returns the error for the user after a failed write to the cache."""
     do = f"Free up disk space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheRefused("The cache folder is full.", str(path.parent), do)

@@ -38,7 +38,6 @@ def seal_of(path: Path | str) -> Seal:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Returns the checksum of ``body``, followed by ``body``."""
     return b"%08x\n" % isal_zlib.crc32(body) + body
 
 
@@ -51,7 +50,6 @@ def without_checksum(content: Content) -> Content:
 
 
 def append_checksum(path: Path | str) -> None:
-    """Appends the checksum of a file to that file. Raises OSError."""
     crc = seal_of(path).crc32
     with Path(path).open("ab") as stream:
         stream.write(b"%08x\n" % crc)

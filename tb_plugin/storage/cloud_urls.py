@@ -69,18 +69,12 @@ def extra_of(url: str) -> str | None:
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Returns whether an error means that no credentials were found.
-
-    Returns False if credentials were found but are wrong.
-    """
+    """Returns whether an error means that no credentials were found, not that they are wrong."""
     return any(_says_none(cause) for cause in _chain(error))
 
 
 def shorten_pauses(fs: Any) -> None:
-    """Shortens the retry pauses of the Azure library from 18, 24 and 42 s to 3, 5 and 9 s.
-
-    adlfs has no option for the pauses. If adlfs replaces its client, the long pauses return.
-    """
+    """Shortens Azure's retry pauses from 18, 24 and 42 s to 3, 5 and 9 s, for which adlfs has no option."""
     client = getattr(fs, "service_client", None)
     policy = getattr(getattr(client, "_config", None), "retry_policy", None)
     if policy is not None:
@@ -88,10 +82,7 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises an error if adlfs would use the Azure default credentials but they do not exist.
-
-    Without this check, the Azure library searches for credentials for a minute.
-    """
+    """Raises an error if Azure's default credentials are missing, for which its library searches a minute."""
     if (credential := getattr(fs, "sync_credential", None)) is not None:
         credential.get_token(_AZURE_SCOPE)
 

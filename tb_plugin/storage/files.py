@@ -9,17 +9,21 @@ import errno
 import logging
 import os
 import random
+import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
 from tb_plugin.storage import cloud_urls, local
+from tb_plugin.storage.cloud_urls import EXTRAS
 from tb_plugin.storage.listing import Listing, StoredFile, nanoseconds
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
 from tb_plugin.storage.safe_open import Located, open_regular
@@ -42,19 +46,13 @@ _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """Raised if a copy is interrupted. ``error`` is the error of the library."""
-
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
 
 
 class Folder:
-    """A log directory or a single file.
-
-    ``url`` is for messages. ``~`` and variables in it are expanded, and credentials are removed. Methods return
-    bytes as stored, without decompression.
-    """
+    """A log directory or single file. ``url`` is for messages, without credentials. Bytes are returned as stored."""
 
     def __init__(self, url: str) -> None:
         self._real = expand(url)
@@ -67,7 +65,6 @@ class Folder:
         self._is_file = False
         """Whether the remote URL is a single file. Set by each listing."""
         self._told = False
-        """Whether the log already contains a warning about refused links."""
 
     @property
     def name(self) -> str:
@@ -91,7 +88,6 @@ class Folder:
         return self._list_remote()
 
     def locate(self, path: str) -> str:
-        """Returns the full path or URL of a listed file."""
         if self.is_local:
             root = Path(self.url)
             return str(root if root.is_file() else root / path)
@@ -101,10 +97,7 @@ class Folder:
 
     @property
     def address(self) -> str:
-        """Returns the address that another process needs to open the directory.
-
-        The address may contain credentials. Never put it into a message.
-        """
+        """Returns the address for another process. It may contain credentials: never put it into a message."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return str(path.parent if path.is_file() else path)
@@ -114,8 +107,6 @@ class Folder:
         """Writes a file below the directory atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
-            from tb_plugin.storage.writing import write_below
-
             write_below(fs, root, path, content)
         except Exception as error:  # each backend has its own errors
             raise self._refused(error, path) from error
@@ -179,10 +170,7 @@ class Folder:
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
-        """Copies the file once. Returns whether the copy has the expected size.
-
-        Raises _Broken if the stream breaks, StorageError if the file cannot be opened, and the errors of ``watch``.
-        """
+        """Copies once. Returns whether the size is as listed. Raises _Broken if the stream breaks, and StorageError."""
         from fsspec.callbacks import Callback
 
         class Watching(Callback):  # type: ignore[misc]  # fsspec has no types
@@ -206,10 +194,7 @@ class Folder:
         return target.stat().st_size == file.size
 
     def _is_still(self, file: StoredFile) -> bool:
-        """Returns whether the file has not changed since it was listed. True if the storage has no versions.
-
-        Raises StorageError.
-        """
+        """Returns whether the file is as listed, or the storage has no versions. Raises StorageError."""
         fs, place = self._place(file.path)
         try:
             fs.invalidate_cache()  # libraries cache listings
@@ -223,7 +208,6 @@ class Folder:
         )
 
     def _place(self, path: str = "") -> tuple[Any, str]:
-        """Returns the fsspec file system and the path in it. Raises StorageError."""
         fs, root = _filesystem(self._real, self._anonymous)
         # Not joined as a URL, because a name may contain "?", "#" or "%".
         return fs, f"{root.rstrip('/')}/{path}" if path and self.locate(path) != self.url else root
@@ -317,15 +301,11 @@ class FileSource:
         return open_local(self._paths[name])
 
     def size(self, name: str) -> int:
-        """Returns the size on disk in bytes."""
         return Path(self._paths[name]).stat().st_size
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Opens a local file for reading, without decompression.
-
-    Raises StorageError, also if the file was replaced or is not a regular file.
-    """
+    """Opens a regular local file that was not replaced, without decompression. Raises StorageError."""
     try:
         return open_regular(path)
     except OSError as error:
@@ -347,7 +327,6 @@ def _list_into(answer: Future[dict[str, dict[str, Any]]], fs: Any, root: str, is
 
 
 def _filesystem(url: str, anonymous: bool = False) -> tuple[Any, str]:
-    """Returns the fsspec file system of a URL and the path in it. Raises StorageError."""
     import fsspec
 
     scheme = scheme_of(url) or "file"
@@ -402,3 +381,44 @@ def _refused(url: str, error: Exception) -> StorageError:
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
     do = "Check that the path exists, that you have read access, and that the storage is reachable."
     return StorageError(f"The storage reported an error: {reason}.", redact(url), do)
+
+
+# Storage schemes in which an object becomes visible only when complete.
+_ATOMIC = {*EXTRAS, "https", "http"}
+
+
+def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
+    """Writes a file (``fs`` None: locally). Raises ValueError if ``path``, which others may choose, leads out of ``root``."""
+    if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
+        raise ValueError("a name that leads out of the directory")
+    if fs is None:
+        _write_local(Path(root) / path, content)
+        return
+    place = f"{root.rstrip('/')}/{path}"
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    if protocols & _ATOMIC:
+        fs.pipe_file(place, content)
+        return
+    fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+    beside = f"{place}.part-{uuid.uuid4().hex}"
+    try:
+        fs.pipe_file(beside, content)
+        # Hadoop does not overwrite when it moves. A file lost between these two lines is computed again.
+        if fs.exists(place):
+            fs.rm_file(place)
+        fs.mv(beside, place)
+    finally:
+        with suppress(Exception):
+            if fs.exists(beside):
+                fs.rm_file(beside)
+
+
+def _write_local(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The temporary name does not contain the target name, which may already have the maximum length.
+    beside = target.with_name(f".part-{uuid.uuid4().hex}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

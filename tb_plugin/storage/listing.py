@@ -10,10 +10,7 @@ _SECOND = 1_000_000_000
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """A listed file.
-
-    ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes.
-    """
+    """A listed file. ``path`` is relative to the log directory, with forward slashes. ``size`` is in bytes."""
 
     path: str
     size: int
@@ -24,15 +21,11 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Unlisted(msgspec.Struct, frozen=True):
-    """A directory or file that could not be listed, and the reason."""
-
     path: str
     reason: str
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """All files of a log directory, sorted by path."""
-
     files: tuple[StoredFile, ...]
     unlisted: tuple[Unlisted, ...] = ()
 

@@ -27,16 +27,11 @@ def fingerprint(status: os.stat_result) -> str:
 
 
 def follows_links() -> bool:
-    """Returns whether the environment allows links that lead out of the log directory."""
     return os.environ.get(LINKS_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def walk(root: str) -> Listing:
-    """Lists all regular files under ``root``, and the entries that cannot be read or are refused links.
-
-    Each real directory is listed once, so a cycle of links ends. Linked directories come last. If a directory has
-    both a real path and a link, it is listed under its real path.
-    """
+    """Lists regular files, and refused or unreadable entries. Each real directory is listed once, by links last."""
     walk = _Walk("" if follows_links() else os.path.realpath(root))
     entered: set[tuple[int, int]] = set()
     while walk.plain or walk.links:
@@ -56,7 +51,6 @@ def walk(root: str) -> Listing:
 
 
 def stat_file(path: str) -> StoredFile:
-    """Returns the listing entry of one regular file. Raises OSError."""
     status = Path(path).stat()
     return StoredFile(Path(path).name, status.st_size, fingerprint(status), status.st_mtime_ns)
 

@@ -20,10 +20,7 @@ _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO
 
 
 class Located(NamedTuple):
-    """Path, real directory and fingerprint of a listed local file.
-
-    An empty real directory or fingerprint is not checked.
-    """
+    """A listed local file. An empty real directory or fingerprint is not checked."""
 
     path: str
     inside: str = ""

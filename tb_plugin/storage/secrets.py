@@ -1,8 +1,4 @@
-"""Removal of credentials from error messages and logs.
-
-This module removes known secrets from environment variables and URLs. It also removes anything that looks like a
-credential: signatures, keys, headers and URL queries.
-"""
+"""Removal of credentials from error messages and logs."""
 
 from __future__ import annotations
 

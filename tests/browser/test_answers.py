@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.answers import TRACES, documented, lay_out, shown
 from tests.browser.conftest import Open
+from tests.browser.expect import assert_healthy
 from tests.browser.harness import VIEWS
 from tests.depth import sampled
 
@@ -41,6 +42,8 @@ def test_the_page_says_what_the_docs_say(visit: Open, logdir: Path) -> None:
     for answer in [*sampled(EVERY, SOME), *OTHERS]:
         if answer.trace not in at_hand or ("base_run" in answer.state and len(at_hand) < len(TRACES)):
             continue
-        if (said := shown(tab, answer)) != answer.text:
+        said = shown(tab, answer)
+        assert_healthy(tab.frame())
+        if said != answer.text:
             differences.append(f"{answer.view} of {answer.trace}: {said!r}, and in the docs {answer.text!r}")
     assert not differences, "\n".join(differences)

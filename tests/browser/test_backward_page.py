@@ -20,6 +20,7 @@ def a_gather_leads_to_its_layer_and_to_the_timeline(tab: Tab) -> None:
     assert said.startswith(
         "GatherBackward0 of aten::gather in PatchDropout_0 at record_patch_dropout_cpu.py(23): forward takes "
     )
+    assert tab.axe() == []
     frame.get_by_text("GatherBackward0", exact=True).last.click()
     frame = tab.settle()
     assert_healthy(frame)
@@ -43,6 +44,7 @@ def lines_have_forward_and_backward_side_by_side(tab: Tab) -> None:
     grid = frame.get_by_test_id("grid")
     assert "Forward host" in grid.inner_text() and "Backward host" in grid.inner_text()
     assert grid.evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
+    assert tab.overflow() <= 0
 
 
 def test_backward(visit: Open) -> None:

@@ -24,7 +24,13 @@ LINES = """(cell) => {
 
 def ranks_show_when_and_where_a_collective_was_called(tab: Tab) -> None:
     """Without moving the table to the side; the line with its file and number."""
+    tab.resize(1000, 700)
     frame = tab.open(view="ranks_collectives", run="flight_recorder_gloo")
+    assert_healthy(frame)
+    assert "match and are finished" in frame.inner_text("#main")
+    assert tab.axe() == [] and tab.overflow() <= 0
+    tab.resize(1440, 900)
+    tab.settle()
     edge = frame.get_by_test_id("grid").evaluate("(grid) => grid.getBoundingClientRect().right")
     for title in ("First called", "Spread", "Line"):
         box = frame.get_by_role("columnheader", name=title).bounding_box()

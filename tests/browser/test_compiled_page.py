@@ -13,7 +13,11 @@ RUN = {"run": "compiled_breaks_cpu", "worker": "warm"}
 
 def regions_breaks_and_kernels_lead_to_their_calls(tab: Tab) -> None:
     frame = tab.follow(view="compiled", **RUN)
+    assert_healthy(frame)
     assert "Graph breaks\n1" in frame.locator("#main").inner_text()
+    tab.resize(1000, 700)
+    tab.settle()
+    assert tab.axe() == [] and tab.overflow() <= 0
     (broken,) = ask(tab.address, "table/compiled/graph_breaks", **RUN)["rows"]
     said = frame.get_by_test_id("answer").inner_text()
     assert said.startswith("No compilation in the selected steps. 1 graph break: ")

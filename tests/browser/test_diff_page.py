@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Frame
-
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
 from tests.browser.harness import Tab
@@ -11,17 +9,6 @@ from tests.browser.journey import walk
 
 EVIL = "<img src=x onerror=alert(1)>"
 SPANS = {"run": "resnet_cpu", "span": "2", "base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"}
-
-
-def _headline(frame: Frame) -> list[str]:
-    return frame.locator("[data-testid=headline] dd b").all_inner_texts()
-
-
-def _choose(tab: Tab, picker: str, choice: str) -> Frame:
-    frame = tab.frame()
-    frame.get_by_role("region", name="Comparison").get_by_role("button", name=picker).click()
-    frame.get_by_role("option", name=choice).click()
-    return tab.settle()
 
 
 def devices_of_two_makers_stand_beside_each_other(tab: Tab) -> None:
@@ -46,18 +33,5 @@ def devices_of_two_makers_stand_beside_each_other(tab: Tab) -> None:
     assert frame.locator("[role=rowheader]").count() > 0
 
 
-def a_profile_like_no_other_is_compared_with_what_the_person_chooses(tab: Tab) -> None:
-    frame = tab.follow(view="diff", run="transformer_cpu")
-    assert "Choose a baseline" in frame.inner_text("#main")
-    assert not tab.axe()
-    frame = _choose(tab, "Run", "resnet_cpu")
-    assert_healthy(frame)
-    assert _headline(frame) and tab.state()["base_run"] == "resnet_cpu"
-
-
 def test_diff(visit: Open) -> None:
-    walk(
-        visit,
-        devices_of_two_makers_stand_beside_each_other,
-        a_profile_like_no_other_is_compared_with_what_the_person_chooses,
-    )
+    walk(visit, devices_of_two_makers_stand_beside_each_other)

@@ -15,6 +15,7 @@ def test_from_a_graph_to_its_nodes_and_to_the_timeline(visit: Open) -> None:
     assert said.startswith("73.5 % of device time is graph replays: 2.42 ms in 6 replays of 2 graphs.")
     assert said.endswith("Operators are known for 100.0 % of this time; mostly from the capture in this trace.")
     assert_healthy(frame)
+    assert tab.axe() == [] and tab.overflow() <= 0
     first = ask(tab.address, "table/graphs/graphs", run=RUN)["rows"][0]
     frame = tab.follow(run=RUN, view="graphs", row=first["captured_graph"])
     nodes = frame.get_by_test_id("graph-nodes").locator("tbody tr")

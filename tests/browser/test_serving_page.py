@@ -11,8 +11,10 @@ PLACE = {"run": "synthetic_serving"}
 
 
 def from_the_steady_state_to_a_step_on_the_timeline(tab: Tab) -> None:
+    tab.resize(1000, 700)
     frame = tab.follow(view="serving", **PLACE)
     assert_healthy(frame)
+    assert tab.axe() == [] and tab.overflow() <= 0
     assert (
         "Steady state, steps 34 to 40, batch 32: 316,096 new tokens per second."
         in frame.get_by_test_id("answer").inner_text()

@@ -121,25 +121,5 @@ def a_link_opens_the_same_picture(tab: Tab) -> None:
     )
 
 
-def as_text_lists_what_is_in_sight(tab: Tab) -> None:
-    window = {"start_ns": "100000000", "end_ns": "101000000"}
-    frame = tab.follow(run=RUN, view="timeline", **window)
-    frame.get_by_role("button", name="As text").click()
-    frame = tab.settle()
-    server = ask(tab.address, "table/events/instances", run=RUN, **window)
-    table = frame.get_by_role("table", name="Visible events")
-    assert table.get_attribute("aria-rowcount") == str(server["matched_rows"] + 1)
-    names = table.locator("[role=rowheader]").all_inner_texts()
-    # Names of all kinds stand as they are; those of kernels are shortened.
-    assert [name.strip() for name in names[:3]] == [row["name"] for row in server["rows"][:3]]
-    table.locator("[role=row][data-index='1'] [role=rowheader] button:first-child").click()
-    frame = tab.settle()
-    assert tab.state()["event"] == str(server["rows"][1]["event"])
-    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == server["rows"][1]["name"]
-    assert not tab.axe()
-    frame.get_by_role("button", name="As chart").click()
-    assert_healthy(tab.settle())
-
-
 def test_from_a_kernel_to_python_and_back_from_a_link(visit: Open) -> None:
-    walk(visit, zoom_to_a_kernel_and_follow_it_to_python, a_link_opens_the_same_picture, as_text_lists_what_is_in_sight)
+    walk(visit, zoom_to_a_kernel_and_follow_it_to_python, a_link_opens_the_same_picture)

@@ -29,20 +29,20 @@ BASELINE = {"base_run": "resnet_cpu", "base_worker": "worker0", "base_span": "1"
 """What samples are compared with: they are no series of runs, so the page would ask."""
 EVERY_PAGE = [(name, view) for name in PROFILES for view in VIEWS]
 SOME_PAGES = [
-    *(("no_steps", view) for view in VIEWS),
-    *(("v100", view) for view in ("overview", "timeline", "kernels", "memory")),
+    *(("no_steps", view) for view in ("overview", "timeline", "kernels")),
+    *(("v100", view) for view in ("timeline", "memory")),
     *(("stacks", view) for view in ("stacks", "modules", "memory")),
     *(("ddp", view) for view in ("overview", "distributed", "diff")),
     ("groups", "distributed"),
     ("second_span", "diff"),
 ]
-"""Each view without a device, and what the other profiles are there for; with a device the next test opens each."""
+"""What these profiles are there for. test_a_view opens each view with a device, and test_answers.py each without one."""
 BY_NIGHT = {"overview", "findings", "timeline", "kernels", "stacks", "diff"}
 """Views that use all colours of the theme between them."""
 
 
 class Companion(NamedTuple):
-    """A view of another model, or one that not every trace has."""
+    """A view of another model, or one that not every trace has. Those with a test of their own are looked at there."""
 
     view: str
     place: dict[str, str]
@@ -50,25 +50,14 @@ class Companion(NamedTuple):
     """What stands on it."""
 
 
-SNAPSHOT = {"run": "synthetic_memory", "worker": "leaking"}
-BEFORE = {"base_run": "synthetic_memory", "base_worker": "fragmented", "base_span": "default"}
 COMPANIONS = (
     Companion("collectives", {"run": "flight_recorder_gloo", "worker": "rank0", "row": "1"}, "recorded calls"),
-    Companion("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "match and are finished"),
     Companion("stack_profile", {"run": "export_stacks_cpu"}, "itself has the largest share"),
     Companion("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "itself has the largest share"),
     Companion("execution_nodes", {"run": "execution_trace_cpu"}, "contains no times"),
     Companion("ranks_kernels", {"run": "synthetic_ddp"}, "rank2 is the slowest for"),
     Companion("cluster", {"run": "synthetic_ascend_cluster"}, "Rank 4 computes"),
-    Companion("serving", {"run": "synthetic_serving"}, "steady state"),
-    Companion("graphs", {"run": "synthetic_graphs"}, "6 replays of 2 graphs"),
-    Companion("compiled", {"run": "compiled_breaks_cpu", "worker": "warm"}, "Graph breaks"),
     Companion("parallelism", {"run": "synthetic_sharded"}, "Device time in 2 steps: experts"),
-    Companion("backward", {"run": "patch_dropout_cpu"}, "GatherBackward0 of aten::gather"),
-    Companion("allocation_stacks", SNAPSHOT, "Allocated at the peak"),
-    Companion("growth", SNAPSHOT, "grows by"),
-    Companion("ranks_memory", SNAPSHOT, "has the largest peak"),
-    Companion("snapshot_diff", {**SNAPSHOT, **BEFORE}, "The peak changes by"),
 )
 
 

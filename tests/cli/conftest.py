@@ -1,4 +1,4 @@
-"""What tests of the command share: a cache folder for each, and the worker processes of all.
+"""What tests of the command share: the worker processes, and a cache folder.
 
 A few of them run the command in a process of its own, which starts its own workers.
 """
@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was read of the samples, so that each is read once."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands_share_workers: None) -> Path:
-    """A cache folder of the test's own."""
-    monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def shared_cache(kept: Path, monkeypatch: pytest.MonkeyPatch, commands_share_workers: None) -> None:
+    """A cache folder that is not the person's own."""
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(kept))

@@ -21,7 +21,8 @@ from tests.builders import Bytes
 from tests.conftest import SAMPLES, sample
 from tests.depth import examples
 
-from .test_chrome_rules import ev, rows, table, told
+from .sources import issues
+from .test_chrome_rules import ev, rows, table
 
 ODD = [
     None,
@@ -97,7 +98,7 @@ def test_the_size_of_chunks_changes_nothing(events: list[Any], chunk: int) -> No
     whole, parts = read(1 << 20), read(chunk)
     assert (whole is None) == (parts is None)
     if whole is not None and parts is not None:
-        assert rows(whole) == rows(parts) and told(whole) == told(parts)
+        assert rows(whole) == rows(parts) and issues(whole) == issues(parts)
         for one, other in ((whole.arrows.tail, parts.arrows.tail), (whole.arrows.head, parts.arrows.head)):
             assert one.tolist() == other.tolist()
         assert [(c.key, c.row.tolist()) for c in whole.others] == [(c.key, c.row.tolist()) for c in parts.others]
@@ -129,7 +130,7 @@ def within_seconds(events: list[Any]) -> TraceTable:
 def test_begins_that_nothing_ends() -> None:
     count = 10_000
     trace = within_seconds([ev("B", i, f"n{i % 7}") for i in range(count)])
-    assert told(trace) == {"unfinished_range": count} and len(trace) == count
+    assert issues(trace) == {"unfinished_range": count} and len(trace) == count
     # No tower: those beyond the first ones end where the next begins.
     assert int(trace.depth.max()) == pairing.MOST_OPEN
     assert (trace.dur_ns[pairing.MOST_OPEN : -1] == 1000).all() and trace.dur_ns[0] == (count - 1) * 1000
@@ -140,7 +141,7 @@ def test_operations_of_many_names_and_many_that_overlap() -> None:
     events = [ev(ph, i + 5000 * (ph == "e"), f"n{i}", id=i) for i in range(count) for ph in "be"]
     trace = within_seconds([*events, *[ev("b", i, "same", id=f"s{i}") for i in range(count)]])
     assert len(trace.tracks) == finishing.MOST_TRACKS + 1
-    assert told(trace) == {"many_operations": count + 1 - finishing.MOST_TRACKS, "unfinished_range": count}
+    assert issues(trace) == {"many_operations": count + 1 - finishing.MOST_TRACKS, "unfinished_range": count}
     # All of one name are open at once: as many lanes.
     assert int(trace.depth.max()) == count - 1
 

@@ -18,6 +18,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import Bytes
+from tests.formats.sources import issues
 
 Json = dict[str, Any]
 
@@ -51,10 +52,6 @@ def arrows(trace: TraceTable) -> list[str]:
     return [
         f"{names[a]}>{names[b]}" for a, b in zip(trace.arrows.tail.tolist(), trace.arrows.head.tolist(), strict=True)
     ]
-
-
-def told(trace: TraceTable) -> dict[str, int]:
-    return {issue.code: issue.count for issue in trace.report.issues}
 
 
 SLICES: dict[str, tuple[Any, list[str], dict[str, int]]] = {
@@ -244,7 +241,7 @@ def test_counters() -> None:
     assert list(zip(series, found.value.tolist(), strict=True)) == [
         (("q", "a"), 1), (("q", "b"), 2.5), (("q[7]", "a"), 3),
     ]  # fmt: skip
-    assert told(trace) == {"bad_counter": 1}
+    assert issues(trace) == {"bad_counter": 1}
 
 
 def test_names_and_order() -> None:
@@ -308,7 +305,7 @@ def test_the_same_from_begin_and_end_as_whole(threads: list[Any]) -> None:
         for i in range(len(by_marks))
     )  # fmt: skip
     assert found == expected
-    assert not told(by_marks) and not told(by_whole)
+    assert not issues(by_marks) and not issues(by_whole)
 
 
 @given(st.lists(SOUP, min_size=1, max_size=2), st.randoms(use_true_random=False))

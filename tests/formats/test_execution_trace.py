@@ -14,7 +14,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.execution_trace.reader import ExecutionTraceReader
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tests.execution_traces import document, execution_trace, node, tensor
-from tests.formats.sources import DATA, needs_data, read
+from tests.formats.sources import DATA, issues, needs_data, read
 from tests.formats.test_other_arguments import others
 
 READER = ExecutionTraceReader()
@@ -26,10 +26,6 @@ TWO = document(
 
 def rows(trace: ExecutionTrace) -> list[dict[str, Any]]:
     return trace.nodes.to_pylist()
-
-
-def issues(trace: ExecutionTrace) -> dict[str, int]:
-    return {issue.code: issue.count for issue in trace.report.issues}
 
 
 def test_nodes_and_tensors() -> None:

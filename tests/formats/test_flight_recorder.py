@@ -15,7 +15,7 @@ from tb_plugin.formats.base import ListedFile
 from tb_plugin.formats.flight_recorder.reader import FlightRecorderReader
 from tb_plugin.model.flight_recorder import Group, RawFlight, Status, assembled
 from tests.flight import EPOCH, as_json, call, dump, read
-from tests.formats.sources import DATA, needs_data
+from tests.formats.sources import DATA, issues, needs_data
 
 READER = FlightRecorderReader()
 TWO = dump([call(1), call(2, "broadcast", "started", sizes=((2, 2), (1,)))])
@@ -30,10 +30,6 @@ class Evil:
 
 def rows(raw: RawFlight) -> list[dict[str, Any]]:
     return raw.records.to_pylist()
-
-
-def issues(raw: RawFlight) -> dict[str, int]:
-    return {issue.code: issue.count for issue in raw.report.issues}
 
 
 def test_a_record() -> None:

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.memory_snapshot import filenames
 from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.model.snapshot.table import HOST, Action, RawSnapshot, State
@@ -372,9 +371,9 @@ def test_runs_are_taken_without_the_machine(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_names_and_first_bytes() -> None:
     reader = MemorySnapshotReader()
-    (found,) = filenames.find_candidates(reader_listing("job/iteration_40/rank3_memory_snapshot.pickle"))
+    (found,) = reader.find(reader_listing("job/iteration_40/rank3_memory_snapshot.pickle"))
     assert (found.run, found.worker, found.span, found.certain) == ("job", "rank3_memory_snapshot", "40", False)
-    (found,) = filenames.find_candidates(reader_listing("a/host_Jan_01.pkl.gz"))
+    (found,) = reader.find(reader_listing("a/host_Jan_01.pkl.gz"))
     assert (found.run, found.worker, found.span) == ("a", "host_Jan_01", None)
     for protocol in range(6):
         assert reader.sniff(pickled([event("alloc", 0, 1)], protocol=protocol)[:65536])

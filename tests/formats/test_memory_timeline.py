@@ -16,7 +16,7 @@ from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
 from tb_plugin.formats.unsupported_files import identify_unsupported
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, RawCategoryMemory, assembled
 from tests.builders import Bytes
-from tests.formats.sources import DATA, needs_data
+from tests.formats.sources import DATA, issues, needs_data
 
 T = 1_795_194_180_430_290_198
 US = T // 1000
@@ -33,10 +33,6 @@ def rows(raw: RawCategoryMemory) -> list[tuple[int, str, int, int]]:
     """Time, category, action and bytes."""
     names = [CATEGORIES[i] for i in raw.category]
     return list(zip(raw.time_ns.tolist(), names, raw.action.tolist(), raw.bytes.tolist(), strict=True))
-
-
-def issues(raw: RawCategoryMemory) -> dict[str, int]:
-    return {issue.code: issue.count for issue in raw.report.issues}
 
 
 def test_raw() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
-import tracemalloc
 import zlib
-from collections.abc import Callable
 
 import pytest
 
@@ -23,6 +21,7 @@ from tb_plugin.storage.files import Folder
 from tests.depth import DEEP
 from tests.pftraces import annotation, message, number, packet, text, varint
 from tests.samples import SAMPLES
+from tests.test_counted_work import peak
 
 from .sources import Bytes, issues, names, plain
 from .test_perfetto_tools import BEGIN, END, MAIN, THREAD, called, event, read, rows
@@ -215,17 +214,8 @@ def test_a_name_that_is_said_very_often_is_refused_where_it_would_fill_the_disk(
         read(MAIN, names_, *often)
 
 
-def memory_of(work: Callable[[], object]) -> int:
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def test_a_packet_that_states_an_impossible_length_takes_no_memory() -> None:
-    assert memory_of(lambda: read(MAIN, GOOD, b"\x0a" + varint(2**31))) < 20_000_000
+    assert peak(lambda: read(MAIN, GOOD, b"\x0a" + varint(2**31))) < 20_000_000
 
 
 @pytest.mark.parametrize(

@@ -182,22 +182,18 @@ def test_an_arrow_begins_where_a_node_ends(
     said = [table.strings[name] for name in table.name.tolist()]
     found = [(said[a], said[b]) for a, b in zip(table.arrows.tail.tolist(), table.arrows.head.tolist(), strict=True)]
     assert found == ([wanted] if wanted else [])
-    assert issues_of(table) == ({} if wanted else {"unbound_arrow": 1})
-
-
-def issues_of(table: TraceTable) -> dict[str, int]:
-    return {issue.code: issue.count for issue in table.report.issues}
+    assert issues(table) == ({} if wanted else {"unbound_arrow": 1})
 
 
 @pytest.mark.parametrize("flow", [7, "1099511627776", 2**40 - 1, None, [1]])
 def test_other_ids_are_launches(flow: Any) -> None:
     table = arrow(on_a_lane(("a", 10, 5), ("b", 15, 5)), 15, 15, flow=flow).table()
-    assert len(table.arrows.tail) == 0 and "unpaired_arrow" not in issues_of(table)
+    assert len(table.arrows.tail) == 0 and "unpaired_arrow" not in issues(table)
 
 
 def test_an_arrow_with_one_end_is_counted() -> None:
     builder = on_a_lane(("a", 10, 5)).raw(ph="s", cat="ac2g", name="ac2g", id=2**40, pid=0, tid=100, ts=15)
-    assert issues_of(builder.table()) == {"unpaired_arrow": 1}
+    assert issues(builder.table()) == {"unpaired_arrow": 1}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +305,7 @@ def test_garbage_collection_is_a_python_call_without_a_number() -> None:
 )
 def test_texts_that_are_no_json_are_repaired(name: str, wanted: dict[str, int]) -> None:
     table = table_of(FOLDER / name)
-    assert issues_of(table) == wanted and table.coverage.complete
+    assert issues(table) == wanted and table.coverage.complete
     assert table.metadata["obj"] == {"a": [1, 2]} and "say" in table.metadata["quote"]
 
 
@@ -337,7 +333,7 @@ def test_events_bound_by_an_id_of_their_own(
     table = assemble(builder.raw_trace(chunk_bytes))
     said = [table.strings[name] for name in table.name.tolist()]
     found = [(said[a], said[b]) for a, b in zip(table.arrows.tail.tolist(), table.arrows.head.tolist(), strict=True)]
-    assert sorted(found) == sorted(wanted) and issues_of(table).get("unpaired_arrow", 0) == loose
+    assert sorted(found) == sorted(wanted) and issues(table).get("unpaired_arrow", 0) == loose
 
 
 @given(
@@ -358,7 +354,7 @@ def test_any_arrows_lead_from_a_node_to_another_that_begins_there(drawn: list[tu
     table = builder.table()
     starts, ends = ([(n, at, lane) for p, n, at, lane in drawn if p == phase] for phase in "sf")
     pairs = sum(min(sum(n == i for n, *_ in starts), sum(n == i for n, *_ in ends)) for i in range(4))
-    told = issues_of(table)
+    told = issues(table)
     assert len(table.arrows.tail) + told.get("unbound_arrow", 0) == pairs
     assert told.get("unpaired_arrow", 0) == len(drawn) - 2 * pairs
     for tail, head in zip(table.arrows.tail.tolist(), table.arrows.head.tolist(), strict=True):

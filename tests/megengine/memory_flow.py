@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,12 @@ from msgspec.structs import replace
 
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tests.builders import Bytes
+from tests.synthetic import loaded
 from torch_trace_megengine.memory_flow.model import MemoryFlow, RawMemoryFlow, assembled
 from torch_trace_megengine.memory_flow.reader import MemoryFlowReader
+
+_files = loaded("megengine_training.files")
+words, TIMES, SIZES = _files.words, _files.TIME_UNITS, _files.SIZE_UNITS
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
@@ -34,19 +37,6 @@ class T:
     name: str = "conv.ADD:0"
     layout: str = "{4(1) Float32}"
     group: int | None = 7
-
-
-def words(number: int, units: Sequence[tuple[str, int]]) -> str:
-    """A number as the writer says it: the larger units first, a blank behind each, nothing for zero."""
-    said = ""
-    for unit, size in units:
-        if number >= size:
-            said, number = f"{said}{number // size}{unit} ", number % size
-    return said
-
-
-TIMES = (("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1))
-SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 1024), ("B", 1))
 
 
 def rect(tensor: T) -> str:

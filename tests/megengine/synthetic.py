@@ -2,4 +2,4 @@
 
 from tests.synthetic import loaded
 
-generator = loaded("synthetic_megengine")
+generator = loaded("megengine_training")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tests.formats.hostile import Pieces
-from tests.formats.sources import DATA, needs_data
+from tests.formats.sources import DATA, issues, needs_data
 from tests.megengine.memory_flow import HEAD, TAIL, T, read, rect, svg, words
 from torch_trace_megengine.memory_flow.elements import MAX_BUFFERED
 from torch_trace_megengine.memory_flow.model import RawMemoryFlow
@@ -34,10 +34,6 @@ def tensors(raw: RawMemoryFlow) -> list[tuple[object, ...]]:
     strings = [raw.strings.take(ids).to_pylist() for ids in (raw.name, raw.layout)]
     columns = [column.tolist() for column in (raw.address, raw.size, raw.start_ns, raw.end_ns)]
     return list(zip(*columns, *strings, raw.operator.tolist(), strict=True))
-
-
-def issues(raw: RawMemoryFlow) -> dict[str, int]:
-    return {issue.code: issue.count for issue in raw.report.issues}
 
 
 def told(tensor: T) -> tuple[object, ...]:

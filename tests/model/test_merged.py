@@ -15,6 +15,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import facts, read
+from tests.formats.sources import issues
 
 Event = dict[str, Any]
 
@@ -63,10 +64,6 @@ def kernels_of(table: TraceTable) -> dict[tuple[str, str, str], int]:
 
 def launched(table: TraceTable) -> int:
     return len(set(table.launch[table.launch >= 0].tolist()))
-
-
-def issues(table: TraceTable) -> dict[str, int]:
-    return {issue.code: issue.count for issue in table.report.issues}
 
 
 @pytest.mark.parametrize("form", ["[TP{0:02}] {1}", "rank{0}_{1}", "{1} [TP{0:02}]", "{1}_rank{0}"])

@@ -20,6 +20,7 @@ def test_device_time(name: str) -> None:
     if expected is None:
         pytest.skip("no corpus of real traces at ../shared (it is not part of the repository)")
     table = loaded(f"{SHARED.name}/{name}")
+    assert table.report.complete and not table.report.events_dropped
     found = facts(table)
     assert {key: found[f"trace.{key}"] for key in ("cpu_ops", "runtime_calls", "python_functions")} == {
         key: expected[key] for key in ("cpu_ops", "runtime_calls", "python_functions")

@@ -15,7 +15,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Tree, View
 from tb_plugin.views.diff.view import Diff
-from tests.builders import whole_part
+from tests.builders import paths, whole_part
 from tests.conftest import SHARED, loaded, needs_shared
 from tests.depth import sampled
 from tests.oracle.test_torch_tb_profiler import COSTS, NW0, NW4, STEPS
@@ -154,35 +154,8 @@ LIKE_ANOTHER = "kineto/resnet50_num_workers_4/worker0.1623212756351.pt.trace.jso
 @pytest.mark.parametrize("name", sampled(EVERY, [name for name in EVERY if name != LIKE_ANOTHER]))
 def test_the_call_tree_is_a_recount(name: str) -> None:
     nodes = whole_part(table(name), "diff").frames["call_tree"].data.to_pylist()
-    paths: list[tuple[str, ...]] = []
     found = {}
-    for node in nodes:
-        above = node["parent_node"]
-        paths.append((*(paths[above] if above >= 0 else ()), node["name"]))
+    for path, node in zip(paths(nodes, [node["parent_node"] for node in nodes], "name"), nodes, strict=True):
         calls = 0 if node["node_kind"] == "phase" else node["calls"]
-        found[paths[-1]] = [calls, node["host_ns"], node["device_ns"]]
+        found[path] = [calls, node["host_ns"], node["device_ns"]]
     assert found == recount(table(name))
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_swapped(pair: str) -> None:
-    there, back = compare(pair, measure="host_self_ns"), compare(pair, swapped=True, measure="host_self_ns")
-    for name in ("operators", "operators_by_shape", "kernels", "modules"):
-        one: Any = there.payloads[name]
-        other: Any = back.payloads[name]
-        changes = [
-            {tuple(row[key] for key in payload.row_key): sign * row["delta_ns"] for row in payload.rows}
-            for payload, sign in ((one, 1), (other, -1))
-        ]
-        assert changes[0] == changes[1]
-
-
-@pytest.mark.parametrize("name", [NW0, NW4])
-def test_against_itself(name: str) -> None:
-    part = whole_part(table(f"kineto/{name}.pt.trace.json.gz"), "diff")
-    view = Diff().answer([part, part], Params(limit=None))
-    assert isinstance(view, View)
-    waterfall: Any = view.payloads["waterfall"]
-    assert waterfall.total == 0 and {slice_.value for slice_ in waterfall.parts} == {0}
-    tree: Any = view.payloads["call_tree"]
-    assert all(row["delta_ns"] == 0 and row["presence"] == "both" for row in tree.rows)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import facts, rows
+from tb_plugin.model.trace.table import TraceTable
+from tests import synthetic
+from tests.builders import facts, model, rows
 from tests.conftest import SAMPLES, sample
 
 Json = dict[str, Any]
@@ -16,36 +18,46 @@ DIFFERENT_WORDS = {"compute_exposed_ns": "compute_ns"} | {
 }
 
 
-def workers() -> list[tuple[str, Json]]:
-    found = []
+INVENTED = {
+    "one stream": synthetic.Config(steps=2, streams=1, seed=3),
+    "four streams": synthetic.Config(steps=2, streams=4, seed=4),
+    "rocm": synthetic.Config(steps=2, streams=3, arch="rocm", seed=5),
+}
+"""What no sample has."""
+
+
+def samples() -> list[tuple[str, Json | None]]:
+    found: list[tuple[str, Json | None]] = [(name, None) for name in INVENTED]
     for path in sorted((SAMPLES / "truth").glob("*.json")):
         truth = json.loads(path.read_text())
         if "workers" not in truth or path.stem in ("synthetic_ascend", "synthetic_megengine"):
             continue  # other programs, with other truths and tests of their own
-        listed = truth["workers"]
-        items = listed.items() if isinstance(listed, dict) else ((f"rank{w['rank']}", w) for w in listed)
-        for worker, numbers in items:
+        for worker, numbers in truth["workers"].items():
             (file,) = (SAMPLES / path.stem).glob(f"{worker}.*")
             found.append((f"{path.stem}/{file.name}", numbers))
     return found
 
 
-@pytest.fixture(scope="module", params=workers(), ids=lambda w: w[0].split(".")[0])
-def worker(request: pytest.FixtureRequest) -> tuple[str, Json]:
-    return request.param  # type: ignore[no-any-return]
+@pytest.fixture(scope="module", params=samples(), ids=lambda w: w[0].split(".")[0])
+def worker(request: pytest.FixtureRequest) -> tuple[TraceTable, Json]:
+    name, truth = request.param
+    if truth is not None:
+        return sample(name), truth
+    (invented,) = synthetic.generate(INVENTED[name])
+    return model("".join(invented.text()).encode()), invented.truth
 
 
-def test_counts(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    found = facts(sample(name))
+def test_counts(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    found = facts(table)
     assert [found[f"trace.{key}"] for key in ("cpu_ops", "python_functions", "runtime_calls", "memory_events")] == [
         truth["counts"][key] for key in ("cpu_ops", "python_functions", "runtime_calls", "memory_events")
     ]
 
 
-def test_devices(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    found = facts(sample(name))
+def test_devices(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    found = facts(table)
     for device, numbers in truth["devices"].items():
         expected = {
             DIFFERENT_WORDS.get(k, k): v
@@ -56,17 +68,17 @@ def test_devices(worker: tuple[str, Json]) -> None:
     assert found["trace.no_operator_ns"] == truth["device_self_without_operator_ns"]
 
 
-def test_steps(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    steps = sample(name).steps
+def test_steps(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    steps = table.steps
     assert [f"ProfilerStep#{label}" for label in steps.label] == [step["name"] for step in truth["steps"]]
     host = (steps.host_end_ns - steps.host_start_ns).tolist()
     assert host == [step["dur_ns"] for step in truth["steps"]]
 
 
-def test_operators(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    found = {r["name"]: r for r in rows(sample(name), "operators")}
+def test_operators(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    found = {r["name"]: r for r in rows(table, "operators")}
     assert found.keys() - {"(no operator)"} == truth["operators"].keys()
     for operator, numbers in truth["operators"].items():
         expected = {key: numbers[key] for key in ("calls", "host_total_ns", "device_self_ns", "device_total_ns")}
@@ -77,9 +89,9 @@ def test_operators(worker: tuple[str, Json]) -> None:
     assert device_self == truth["device_self_by_operator_ns"]
 
 
-def test_modules(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    found = {r["module"]: r for r in rows(sample(name), "modules")}
+def test_modules(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    found = {r["module"]: r for r in rows(table, "modules")}
     assert found.keys() == truth["modules"].keys()
     for module, numbers in truth["modules"].items():
         row = found[module]
@@ -88,14 +100,13 @@ def test_modules(worker: tuple[str, Json]) -> None:
         assert row["backward_device_total_ns"] == numbers["backward_device_ns"], module
 
 
-def test_kernels(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    found = {r["name"]: {"calls": r["calls"], "total_ns": r["total_ns"]} for r in rows(sample(name), "kernels")}
+def test_kernels(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
+    found = {r["name"]: {"calls": r["calls"], "total_ns": r["total_ns"]} for r in rows(table, "kernels")}
     assert found == truth["kernels_by_name"]
 
 
-def test_collectives(worker: tuple[str, Json]) -> None:
-    name, truth = worker
-    table = sample(name)
+def test_collectives(worker: tuple[TraceTable, Json]) -> None:
+    table, truth = worker
     kernels = table.is_collective & (table.launch >= 0)
     assert table.dur_ns[kernels].tolist() == [c["dur_ns"] for c in truth["collectives"] if c["recorded"]]

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
-from tb_plugin.payloads import Breakdown, Tree, View
+from tb_plugin.payloads import Tree, View
 from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequence
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, trace, whole_part
 from tests.depth import examples
 from tests.property.test_trace_properties import builders
+from tests.views.test_diff import waterfall
 
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 TABLES = ("operators", "operators_by_shape", "kernels", "modules")
@@ -28,14 +29,6 @@ def answer(base: Part, exp: Part, how: tuple[str, str]) -> View:
     view = Diff().answer([base, exp], Params(limit=None, extra=(("measure", how[0]), ("per", how[1]))))
     assert isinstance(view, View)
     return view
-
-
-def waterfall(view: View) -> dict[str, Any]:
-    payload = view.payloads["waterfall"]
-    assert isinstance(payload, Breakdown)
-    parts = {part.category: part.value for part in payload.parts}
-    assert sum(parts.values()) == payload.total
-    return parts
 
 
 def table_rows(view: View, name: str) -> dict[Any, dict[str, Any]]:

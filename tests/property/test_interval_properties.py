@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tb_plugin.lib.intervals import (
@@ -47,7 +47,10 @@ def assert_canonical(ranges: Ranges) -> None:
     assert (ranges.start[1:] > ranges.end[:-1]).all(), "sorted, disjoint, not touching"
 
 
+# Cases of torch-tb-profiler, touching ranges, and ranges without length or with their ends exchanged.
 @given(pairs)
+@example([(11, 22), (15, 23), (33, 39), (35, 36), (37, 38), (41, 42)])
+@example([(0, 5), (5, 9), (6, 9), (5, 5), (7, 5)])
 def test_union(given_pairs: Pairs) -> None:
     found = make(given_pairs)
     assert_canonical(found)
@@ -109,3 +112,17 @@ def test_unions_by_key(rows: list[tuple[int, int, int]]) -> None:
     key, start, end = np.array(rows, np.int64).reshape(-1, 3).T
     expected = [len(bits([(a, b) for k, a, b in rows if k == wanted])) for wanted in range(5)]
     assert measure_by(key, start, end, 5).tolist() == expected
+
+
+def test_epoch_nanoseconds_stay_exact() -> None:
+    epoch = 1_700_000_000_000_000_001
+    assert measure(make([(epoch, epoch + 3), (epoch + 2, epoch + 10)])) == 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 62, 63, 200])
+def test_what_is_first_in_any_number_of_sets(count: int) -> None:
+    """Set i covers [10 i, 10 i + 15) and [5000, 5001 + i): what the sets before it leave is counted by hand."""
+    sets = [union(np.array([10 * i, 5000]), np.array([10 * i + 15, 5001 + i])) for i in range(count)]
+    found = [list(zip(each.start.tolist(), each.end.tolist(), strict=True)) for each in first_in(*sets)]
+    right = [[(10 * i + 5 * (i > 0), 10 * i + 15), (5000 + i, 5001 + i)] for i in range(count)]
+    assert found == right

@@ -22,7 +22,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
 from tests.builders import TraceBuilder, facts, kernel, memcpy, memset, model, read, rows, trace
 from tests.conftest import SAMPLES
-from tests.depth import DEEP, examples, needs_time, sampled
+from tests.depth import DEEP, examples, needs_time
 from tests.samples import OF_TRACES
 
 BREAKDOWN = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -136,26 +136,12 @@ def test_a_device_interval_may_be_split(builder: TraceBuilder, data: st.DataObje
     assert one == other or len(one) != len(other)
 
 
-@given(builders(), st.sampled_from([64, 200, 1_000, 4_096, 10_000]))
-@examples(suite=6, deep=300)
-def test_the_size_of_chunks_changes_nothing(builder: TraceBuilder, chunk_bytes: int) -> None:
-    assert numbers(assemble(read(builder.bytes()))) == numbers(assemble(read(builder.bytes(), chunk_bytes)))
-
-
 SMALL = ("no_steps_cpu/inference.pt.trace.json", "synthetic_gpu/worker0.1795200788815973544.pt.trace.json.gz")
 
 
 @cache
 def of_sample(name: str) -> dict[str, Any]:
     return numbers(model((SAMPLES / name).read_bytes()))
-
-
-@needs_time
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("chunk_bytes", sampled([4_096, 65_536, 1 << 22], [4_096]))
-def test_the_size_of_chunks_changes_nothing_in_samples(name: str, chunk_bytes: int) -> None:
-    content = (SAMPLES / name).read_bytes()
-    assert of_sample(name) == numbers(assemble(read(content, chunk_bytes)))
 
 
 @needs_time

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.simulate import Change, time_saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._base import Bounds, Scene
+from tb_plugin.rules._base import Bounds, Rule, Scene
 from tests.builders import TraceBuilder, kernel, trace
 
 FLOAT, HALF = "float", "c10::BFloat16"
@@ -71,6 +71,16 @@ def said(rule: str, builder: TraceBuilder) -> Said | None:
         answers.append(Said(finding(seen.notice).text, *map(total, bounds)))
     assert answers[0] == answers[1], "the order of events says nothing"
     return answers[0]
+
+
+def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
+    """What all steps save together at least and at most, microseconds."""
+    table = builder.table()
+    found, steps = rule.look(Scene(table)), Scene(table).steps
+    assert found is not None and isinstance(found.saving, Bounds)
+    (low,) = time_saved(table, steps, [found.saving.least], careful=True)
+    (high,) = time_saved(table, steps, [found.saving.most], careful=False)
+    return float(low) / 1000, float(high) / 1000
 
 
 def total(change: Change | None) -> float | None:

@@ -126,9 +126,7 @@ def test_elementwise_kernels_that_are_no_chain(ops: list[Op]) -> None:
 
 
 @pytest.mark.parametrize(
-    "ops",
-    [[point(10), point(10), point(10, 32)], [Op("aten::mul", 10)] * 3],
-    ids=["other numbers", "no shapes"],
+    "ops", [[point(10), point(10), point(10, 32)], [Op("aten::mul", 10)] * 3], ids=["other numbers", "no shapes"]
 )
 def test_kernels_of_which_only_launches_surely_go(ops: list[Op]) -> None:
     """What one kernel writes for the next is known where shapes are recorded and equal."""

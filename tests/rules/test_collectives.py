@@ -10,7 +10,7 @@ import pytest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice
 from tb_plugin.rules._ordered_findings import MARGIN, findings_of
-from tests.builders import TraceBuilder, kernel, memcpy, trace
+from tests.builders import TraceBuilder, figures, kernel, memcpy, trace
 from tests.rules.test_host_waits import whole
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -24,10 +24,6 @@ def saving(notice: Notice) -> tuple[float, float]:
     """Bounds in microseconds, without the margin that every saving has."""
     assert notice.saving is not None
     return round(notice.saving.low_ns / (1 - MARGIN) / 1000, 3), round(notice.saving.high_ns / (1 + MARGIN) / 1000, 3)
-
-
-def figures(notice: Notice) -> dict[str, Any]:
-    return {figure.metric.key: figure.value for figure in notice.figures}
 
 
 def nccl(dur: float, at: float, stream: int, name: str = "AllReduce", elements: int = 1024, group: str = "0") -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
 from tb_plugin.payloads import Notice
 from tb_plugin.rules import regular_rules
 from tb_plugin.rules._base import Scene
-from tests.builders import TraceBuilder, kernel, trace
+from tests.builders import TraceBuilder, figures, kernel, trace
 
 GIB = 1 << 30
 
@@ -19,11 +18,6 @@ def told(rule: str, builder: TraceBuilder) -> Notice | None:
     (found,) = [each for each in regular_rules() if each.id == rule]
     seen = found.look(Scene(builder.table()))
     return seen and seen.notice
-
-
-def figures(notice: Notice | None) -> dict[str, Any]:
-    assert notice is not None
-    return {figure.metric.key: figure.value for figure in notice.figures}
 
 
 def reserved(*levels: int, device: int = 0, builder: TraceBuilder | None = None) -> TraceBuilder:

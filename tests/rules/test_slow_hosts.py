@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.advice import is_inference
-from tb_plugin.analysis.simulate import Change, time_saved
+from tb_plugin.analysis.simulate import Change
 from tb_plugin.findings import finding
 from tb_plugin.lib.intervals import measure
 from tb_plugin.rules import compilation, garbage_collection, launch_bound, profiler_overhead, python_bound, small_batch
-from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tests.builders import TraceBuilder, kernel, trace
+from tests.rules.computing import saving
 
 
 def look(rule: Rule, builder: TraceBuilder) -> Detection | None:
@@ -33,16 +34,6 @@ def figures(found: Detection) -> dict[str, Any]:
 
 def words(found: Detection) -> str:
     return str(finding(found.notice).text)
-
-
-def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
-    """What all steps save together at least and at most, microseconds."""
-    table = builder.table()
-    found, steps = rule.look(Scene(table)), Scene(table).steps
-    assert found is not None and isinstance(found.saving, Bounds)
-    (low,) = time_saved(table, steps, [found.saving.least], careful=True)
-    (high,) = time_saved(table, steps, [found.saving.most], careful=False)
-    return float(low) / 1000, float(high) / 1000
 
 
 def host_us(change: Change | None) -> float:

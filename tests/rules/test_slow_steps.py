@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analysis.simulate import time_saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import slow_first_step, step_outliers
-from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
+from tb_plugin.rules._base import Detection, Rule, Scene
 from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.rules.low_utilization import is_explained
 from tests.builders import TraceBuilder, kernel, memcpy, trace
+from tests.rules.computing import saving
 
 
 def on_host(*durs: int) -> TraceBuilder:
@@ -33,18 +33,6 @@ def look(rule: Rule, builder: TraceBuilder, *chosen: str) -> Detection | None:
 def figures(found: Detection | None) -> dict[str, Any]:
     assert found is not None
     return {figure.metric.key: figure.value for figure in found.notice.figures}
-
-
-def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
-    """What all steps save together at least and at most, microseconds."""
-    table = builder.table()
-    steps, found = Scene(table).steps, look(rule, builder)
-    assert found is not None and isinstance(found.saving, Bounds)
-    (low,), (high,) = (
-        time_saved(table, steps, [found.saving.least], True),
-        time_saved(table, steps, [found.saving.most], False),
-    )
-    return float(low) / 1000, float(high) / 1000
 
 
 FIRST, OUTLIERS = slow_first_step.RULE, step_outliers.RULE

@@ -11,12 +11,7 @@ import pytest
 from tb_plugin.errors import StorageError
 from tb_plugin.storage.files import FileSource, Folder
 from tb_plugin.storage.local import LEADS_OUT, LINKS_VARIABLE
-
-
-def put(path, data=b"{}"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
+from tests.storage.test_files import put
 
 
 def listed(folder):

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
 from tests.builders import model, part, rows
+from tests.samples import OF_TRACES
 
 HUGE = 2**62
-TRACE_MODEL = [analysis for analysis in registry.analyses() if analysis.model == "trace"]
 
 
 def event(name: str, ts: int, dur: Any = 10, cat: str = "cpu_op", **more: Any) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def answered(table: TraceTable) -> None:
     """Every view answers, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for analysis in TRACE_MODEL:
+        for analysis in OF_TRACES:
             answer = analysis.answer([analysis.part(table, Params())], Params())
             json.loads(to_json(answer), parse_constant=pytest.fail)
 

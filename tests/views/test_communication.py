@@ -12,7 +12,7 @@ from tb_plugin.analysis.base import Params, Part
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.view import Distributed
-from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
+from tests.builders import TraceBuilder, figures, kernel, memcpy, part, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 
 REAL = [
@@ -118,10 +118,6 @@ def notices(parts: list[Part]) -> dict[str, Notice]:
     found = view.payloads["findings"]
     assert isinstance(found, Notices)
     return {notice.rule: notice for notice in found.notices}
-
-
-def figures(notice: Notice) -> dict[str, Any]:
-    return {figure.metric.key: figure.value for figure in notice.figures}
 
 
 def test_a_rank_that_only_waits_for_a_straggler_is_not_told_to_send_less() -> None:

@@ -13,7 +13,7 @@ from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequen
 from tb_plugin.views.diff.view import Diff
 from tb_plugin.views.diff.waterfall import ON_DEVICE
 from tests import builders
-from tests.builders import TraceBuilder, kernel, memcpy, trace, whole_part
+from tests.builders import TraceBuilder, kernel, memcpy, paths, trace, whole_part
 
 Row = dict[str, Any]
 
@@ -39,12 +39,9 @@ def tree(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> dict[str, tuple
     """Path of names -> presence and both times in microseconds."""
     payload = page(base, exp, **extra).payloads["call_tree"]
     assert isinstance(payload, Tree)
-    found: dict[str, tuple[str, float, float]] = {}
-    paths: list[str] = []
-    for row, above in zip(payload.rows, payload.parent, strict=True):
-        paths.append(f"{paths[above]}/{row['name']}" if above >= 0 else str(row["name"]))
-        assert paths[-1] not in found
-        found[paths[-1]] = (str(row["presence"]), float(row["base_ns"]) / 1000, float(row["exp_ns"]) / 1000)  # type: ignore[arg-type]
+    named = zip(paths(payload.rows, payload.parent, "name"), payload.rows, strict=True)
+    found = {"/".join(path): (row["presence"], row["base_ns"] / 1000, row["exp_ns"] / 1000) for path, row in named}
+    assert len(found) == len(payload.rows)
     return found
 
 

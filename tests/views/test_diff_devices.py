@@ -14,7 +14,7 @@ from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Notice, Table, View
 from tb_plugin.views.diff.view import Diff
-from tests.builders import TraceBuilder, kernel, memcpy, trace, whole_part
+from tests.builders import TraceBuilder, figures, kernel, memcpy, trace, whole_part
 from tests.samples import made
 
 Row = dict[str, Any]
@@ -39,10 +39,6 @@ def rows(base: TraceBuilder, exp: TraceBuilder, table: str, *keys: str, **extra:
 
 def notices(view: View) -> dict[str, Notice]:
     return {notice.rule: notice for notice in view.payloads["findings"].notices}  # type: ignore[union-attr]
-
-
-def figures(notice: Notice) -> Row:
-    return {figure.metric.key: figure.value for figure in notice.figures}
 
 
 def step(maker: str, mm: str, lay_out: int, mm_dur: int, talk: int = 0) -> TraceBuilder:

@@ -13,7 +13,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
+from tests.builders import TraceBuilder, kernel, memcpy, part, paths, row, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 from tests.depth import examples
 from tests.samples import OF_TRACES
@@ -23,13 +23,8 @@ from tests.views.backward_recount import backward_by_hand
 def tree(table: TraceTable) -> list[tuple[str, int, int]]:
     """Path of each node, its calls, and its device total in microseconds."""
     payload: Any = part(table, "modules").payloads["tree"]
-    paths: list[str] = []
-    found = []
-    for node, above in zip(payload.rows, payload.parent, strict=True):
-        assert above < len(paths), "a parent stands before its children"
-        paths.append(node["module"] if above < 0 else f"{paths[above]}/{node['module']}")
-        found.append((paths[-1], node["calls"], node.get("device_total_ns", 0) // 1000))
-    return found
+    named = zip(paths(payload.rows, payload.parent, "module"), payload.rows, strict=True)
+    return [("/".join(path), node["calls"], node.get("device_total_ns", 0) // 1000) for path, node in named]
 
 
 def test_a_module_inside_itself() -> None:

@@ -11,7 +11,7 @@ from tb_plugin.analysis.out_of_memory import failures_of
 from tb_plugin.format import fill, format_value
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Figure
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Limit
 from tb_plugin.rules._ordered_findings import findings_of
 from tb_plugin.service.answers.chrome_export import write_window
 from tests.builders import HOST, TraceBuilder, kernel, model, part, trace

@@ -12,7 +12,7 @@ from tb_plugin.analysis import annotations
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
-from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
+from tests.builders import TraceBuilder, analysis, kernel, part, paths, row, rows, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples, needs_time
 from tests.views.phase_recount import Recount, launched_by
@@ -21,10 +21,7 @@ from tests.views.phase_recount import Recount, launched_by
 def tree(table: TraceTable, **params: Any) -> dict[tuple[str, ...], dict[str, Any]]:
     """The nodes by their path."""
     payload: Any = part(table, "phases", **params).payloads["tree"]
-    paths: list[tuple[str, ...]] = []
-    for node, above in zip(payload.rows, payload.parent, strict=True):
-        paths.append(((*paths[above],) if above >= 0 else ()) + (node["phase"],))
-    return dict(zip(paths, payload.rows, strict=True))
+    return dict(zip(paths(payload.rows, payload.parent, "phase"), payload.rows, strict=True))
 
 
 def training() -> TraceBuilder:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +15,10 @@ from tb_plugin.analysis.recomputation import Sign, recomputations
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import TraceBuilder, kernel, part, row, rows, trace
 from tests.conftest import SHARED, loaded, needs_shared
+from tests.views.test_backward import node
 
 ENGINE = "autograd::engine::evaluate_function: "
 CHECKPOINT = "torch/utils/checkpoint.py(1500): recompute_fn"
-
-
-def node(builder: TraceBuilder, name: str, at: int, dur: int, **args: Any) -> TraceBuilder:
-    """The engine's call of a function, and the function inside of it."""
-    builder.op(ENGINE + name, at, dur, tid=2, **args)
-    return builder.op(name, at + 1, dur - 2, tid=2, **args)
 
 
 def forward() -> TraceBuilder:

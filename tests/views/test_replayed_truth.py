@@ -11,7 +11,7 @@ import pytest
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Tree
-from tests.builders import facts, model, part, rows
+from tests.builders import facts, model, part, paths, rows
 from tests.conftest import SAMPLES
 
 Json = dict[str, Any]
@@ -50,8 +50,6 @@ def test_operators_have_the_device_time_of_the_truth(table: TraceTable, truth: J
 def test_modules_have_the_device_time_of_the_truth(table: TraceTable, truth: Json) -> None:
     tree = part(table, "modules").payloads["tree"]
     assert isinstance(tree, Tree)
-    paths: list[str] = []
-    for node, above in zip(tree.rows, tree.parent, strict=True):
-        paths.append(f"{paths[above]}/{node['module']}" if above >= 0 else str(node["module"]))
-    found = {path: node["device_total_ns"] for path, node in zip(paths, tree.rows, strict=True)}
+    named = paths(tree.rows, tree.parent, "module")
+    found = {"/".join(path): node["device_total_ns"] for path, node in zip(named, tree.rows, strict=True)}
     assert found == of_both(truth, "modules_total_ns")

@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Limit
 from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.analysis.base import Traits
 from tb_plugin.analysis.view_entry import ViewEntry, ViewText
 from tb_plugin.formats._chrome.filenames import run_of
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import FormatEntry
 from tb_plugin.model_kinds.model_entry import ModelEntry
 
@@ -20,14 +19,9 @@ _NAME = re.compile(r"(?s)^(?P<worker>.+)\.memory_flow\.svg(?:\.gz)?\Z")
 _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns a candidate for each ``<pid>.memory_flow.svg``. The process id becomes the worker name."""
-    names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
-    return [
-        Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
-        for path, match in names
-        if match
-    ]
+def _candidate_of(path: str) -> Candidate | None:
+    match = _NAME.match(PurePosixPath(path).name)
+    return match and Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
 
 
 def _sniff(head: bytes) -> bool:
@@ -42,7 +36,7 @@ FORMATS = (
         order=90,
         raw=_RAW,
         endings=(".memory_flow.svg", ".memory_flow.svg.gz"),
-        find=_find,
+        find=each_file(_candidate_of),
         sniff=_sniff,
     ),
 )

@@ -64,7 +64,6 @@ class Elements:
             self._log.note("truncated_tail", "the file is truncated inside the drawing")
 
     def _take(self, text: bytes, offset: int) -> None:
-        """Parses a piece of text. After an error, continues at the next rectangle."""
         text = self._repaired(text)
         while text:
             if self.is_closed:
@@ -128,7 +127,6 @@ class Elements:
         raise UnreadableTrace("The file declares XML entities or types, which no profiler writes.", do=_LEAVE)
 
     def _repaired(self, text: bytes) -> bytes:
-        """Escapes the names in rectangles, and replaces characters that XML forbids."""
         if _CONTROL.search(text):
             text, count = _CONTROL.subn(b"?", text)
             self._log.add("control_character", "repaired", count=count, text="control characters were replaced by ?")

@@ -34,7 +34,6 @@ class RawMemoryFlow(msgspec.Struct, frozen=True, eq=False):
 
     address: Int64
     size: Int64
-    """Bytes, at least 1."""
     start_ns: Int64
     """Creation time, on the clock of the recording."""
     end_ns: Int64
@@ -61,7 +60,6 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     name: Int32
     layout: Int32
     region_address: Int64
-    """First address of each used range, ascending."""
     region_size: Int64
     region_offset: Int64
     """Start of each used range on the drawn address axis, on which large gaps are shortened."""
@@ -75,7 +73,6 @@ class MemoryFlow(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
 
     @property
     def first_ns(self) -> int:
-        """Returns the creation time of the first tensor."""
         return int(self.start_ns[0]) if len(self) else 0
 
     @property
@@ -104,20 +101,14 @@ class Levels(msgspec.Struct, frozen=True, eq=False):
     tensors: Int64
     """Sum of the sizes of all live tensors, in bytes."""
     is_exact: bool
-    """False if ``used`` is only the sum of tensor sizes, because computing the exact value would need too much
-    memory.
-    """
+    """False if ``used`` is the sum of tensor sizes, because the exact value needs too much memory."""
 
     @property
     def peak(self) -> int:
-        """Returns the index of the highest level; -1 if there are no levels.
-
-        If several levels are equally high, returns the first of them.
-        """
+        """Returns the index of the first highest level; -1 if there are none."""
         return int(self.used.argmax()) if len(self.used) else MISSING
 
     def at(self, time_ns: int) -> int:
-        """Returns the index of the level that is valid at a time; -1 before the first level."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
 

@@ -35,10 +35,7 @@ class Part(msgspec.Struct, frozen=True, dict=True, weakref=True):
 
 
 def part_of(flow: MemoryFlow, params: Params) -> Part:
-    """Returns the requested range of times and addresses, by default the whole flow.
-
-    Raises BadRequest for invalid ranges.
-    """
+    """Returns the requested range of times and addresses, by default the whole flow. Raises BadRequest for invalid ranges."""
     start, end = _within(params, ("start_ns", "end_ns"), flow.first_ns, flow.last_ns)
     low, high = _within(params, ("low", "high"), 0, flow.extent_bytes)
     return Part(start, end, low, high)
@@ -54,11 +51,7 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles of the tensors in ``part``.
-
-    If there are too many tensors, only the largest tensors are rectangles, and a grid shows where other tensors
-    are.
-    """
+    """Returns the rectangles in ``part``: the largest tensors, and a grid that shows where the others are."""
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
@@ -110,10 +103,7 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
 
 
 def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns the grid cells that contain tensors.
-
-    Vertically adjacent cells are merged into one entry: column, first row, and last row plus 1.
-    """
+    """Returns runs of grid cells with tensors: column, first row, last row plus 1."""
     if not len(rows):
         return rows, rows, rows
     offset = flow.offset[rows]

@@ -158,10 +158,7 @@ MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Converts texts to numbers. Also returns a boolean mask of the valid texts.
-
-    Missing and empty texts are valid and give 0.
-    """
+    """Converts texts to numbers, with a mask of valid texts. Missing and empty texts are valid and give 0."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -177,10 +174,7 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Converts hexadecimal texts to numbers. Also returns a boolean mask of the valid texts.
-
-    Numbers of 2**62 and more are invalid.
-    """
+    """Converts hexadecimal texts below 2**62 to numbers, with a mask of valid texts."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

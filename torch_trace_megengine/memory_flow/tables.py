@@ -50,16 +50,12 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes in use for each of ``count`` groups of tensors.
-
-    Bytes that several tensors of a group share count once in the group. ``of`` is the group of each row.
-    """
+    """Returns the bytes in use by each of ``count`` groups. Bytes shared within a group count once."""
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
 @cached_by_argument
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
-    """Returns all tensors, regardless of the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from pathlib import PurePosixPath
 
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats._chrome.filenames import json_candidate, run_of
+from tb_plugin.formats._chrome.sniffing import has_events
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import TRACE, FormatEntry
-from torch_trace_megengine.timeline.filenames import READER_ID, candidate_of
-from torch_trace_megengine.timeline.sniffing import looks_like_timeline
+
+READER_ID = "megengine"
+
+# (?s) and \Z: file names may contain line breaks.
+_TIMELINE = re.compile(r"(?s)^(?P<worker>.*)\.chrome_timeline\.json(?:\.gz)?\Z")
+# counters, calls and arrow categories that only MegEngine writes
+_MARK = re.compile(
+    rb'"(?:gpu_usgae_ratio|train_time_ratio|nr_(?:op_pending|alive_tensor|redunant_tensor|shape_infer_failure)|TensorWaitProp)"'
+    rb'|"cat"\s*:\s*"(?:OpDispatch|TensorLink|TensorProp)"'
+)
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (candidate_of(file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
+def candidate_of(path: str) -> Candidate | None:
+    """Returns a candidate, or None if the file is not JSON. The process id becomes the worker name."""
+    match = _TIMELINE.match(PurePosixPath(path).name)
+    if match:
+        return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
+    return json_candidate(READER_ID, path)
+
+
+def _sniff(head: bytes) -> bool:
+    return has_events(head) and _MARK.search(head) is not None
 
 
 FORMATS = (
@@ -23,7 +41,7 @@ FORMATS = (
         order=40,
         raw=TRACE,
         endings=(".chrome_timeline.json.gz", ".chrome_timeline.json"),
-        find=_find,
-        sniff=looks_like_timeline,
+        find=each_file(candidate_of),
+        sniff=_sniff,
     ),
 )

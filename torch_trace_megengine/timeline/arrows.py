@@ -21,10 +21,7 @@ DEPENDENCIES = {of_lanes.DISPATCH: "dispatch", of_lanes.TENSOR: "tensor", of_lan
 
 
 def operations_around(slices: Slices, inner: Bool) -> Int32:
-    """Returns, for each slice, the slice to which its arrows refer.
-
-    If ``inner`` is set (inputs and outputs), this is the enclosing operator; otherwise the slice itself.
-    """
+    """Returns the slice that is meant by arrows of each slice: for ``inner`` (inputs, outputs) the operator around it."""
     own = np.arange(len(slices), dtype=np.int32)
     return np.where(inner & (slices.parent != MISSING), slices.parent, own).astype(np.int32)
 
@@ -32,11 +29,7 @@ def operations_around(slices: Slices, inner: Bool) -> Int32:
 def dependencies(
     events: Events, slices: Slices, lanes: Lanes, meant: Int32, interner: Interner
 ) -> tuple[Int32, Int32, Int32, int]:
-    """Returns start slices, end slices and names of all host arrows, and the number of arrow ends without a start.
-
-    An arrow leads from each start (tensor created, operator dispatched) to all later events with the same id. The
-    uses of a tensor are not connected to each other, because they are independent.
-    """
+    """Returns starts, ends and names of host arrows, and unmatched ends. A start leads to all later events of its id."""
     tails, heads, names, unmatched = [], [], [], 0
     process = lanes.pid[lanes.of]
     for category, name in DEPENDENCIES.items():
@@ -64,10 +57,7 @@ def dependencies(
 def launches(
     events: Events, slices: Slices, lanes: Lanes, interner: Interner, annotations: Bool
 ) -> tuple[Int32, Int32]:
-    """Returns the operator slices and device slices of matched launches.
-
-    Only device slices in ``annotations`` are included.
-    """
+    """Returns the operator slices and device slices of matched launches of ``annotations``."""
     at, owner = ends_of(events, slices, lanes, events.category == interner.names[of_lanes.LAUNCH])
     process = lanes.pid[lanes.of]
     known = owner != MISSING

@@ -34,10 +34,7 @@ class Pass(msgspec.Struct, frozen=True, eq=False):
 def forward_pairs(
     passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]
 ) -> list[tuple[int, int]]:
-    """Returns pairs of backward scope and forward operator.
-
-    ``kind`` contains the kind of each slice. ``tensors`` contains the tensors that each slice reads or creates.
-    """
+    """Returns pairs of backward scope and forward operator. ``kind``, ``tensors``: of each slice."""
     found = []
     for one in passes:
         of_kind: dict[int, list[int]] = defaultdict(list)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, int64s
-from tb_plugin.formats._chrome.events import ABSENT, COUNTER, ChromeEvent, Times
+from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent, Times, event_decoder
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
@@ -31,22 +31,10 @@ _METADATA = "Metadata"  # first event in files of older releases; its arguments 
 
 
 class Event(ChromeEvent, gc=False):
-    """One event of a timeline."""
-
     args: dict[str, Any] | None = None
 
 
-class _DigitEvent(Event, gc=False):
-    ts: msgspec.Raw = ABSENT
-    dur: msgspec.Raw = ABSENT
-
-
-_FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-_DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(list[_DigitEvent])
-
-
-def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
+decode = event_decoder(Event)
 
 
 class Events(msgspec.Struct, frozen=True, eq=False):
@@ -86,10 +74,7 @@ class Collected:
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events. If ``digits`` is True, their times are undecoded digits.
-
-        May raise NeedsDigits, but only before anything is added.
-        """
+        """Adds events, with times as ``digits`` if set. May raise NeedsDigits, but only before anything is added."""
         phases = Counter(event.ph for event in events)
         placed = [event for event in events if event.ph in _CODES and event.name != _METADATA]
         counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
@@ -113,7 +98,6 @@ class Collected:
                 self._not_shown[event.ph] += 1
 
     def take(self) -> Events:
-        """Returns the columns. Call it once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
@@ -164,11 +148,7 @@ _MAX_CHARS = 1 << 16  # characters of a backtrace
 
 
 def stack_of(backtrace: str) -> str:
-    """Returns frames as ``file(line): function``, separated by ``;``, innermost frame first. Returns "" without
-    frames.
-
-    Skips lines that describe a scope, because scopes are separate events.
-    """
+    """Returns frames as ``file(line): function``, innermost first. Lines about scopes, which are events, are skipped."""
     found = (_FRAME.match(line) for line in backtrace[:_MAX_CHARS].splitlines())
     frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]
     return ";".join(frame.replace(";", ",") for frame in reversed(frames))

@@ -39,8 +39,6 @@ _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 
 class Lanes(msgspec.Struct, frozen=True, eq=False):
-    """Lanes in order of first appearance, and the lane of each event."""
-
     of: Int32
     pid: Int32  # string id, like ``tid``
     tid: Int32
@@ -51,12 +49,10 @@ class Lanes(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def on_device(self) -> Bool:
-        """Returns a boolean mask of the lanes that are device streams."""
         return self.node | self.cupti
 
 
 def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
-    """Returns the lane of each event, and the first event of each lane."""
     width = int(events.tid.max(initial=0)) + 1
     lanes = group(events.pid.astype(np.int64) * width + events.tid)
     return lanes.of.astype(np.int32), lanes.first
@@ -100,11 +96,7 @@ class Places(msgspec.Struct, frozen=True, eq=False):
 
 
 def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
-    """Returns process, thread and device under which each lane is displayed. The process of a stream is its device.
-
-    ``fed`` contains, for each CUPTI stream, the MegEngine lane whose operators launched most of the stream's work;
-    -1 = unknown.
-    """
+    """Returns where lanes are displayed; streams under their device. ``fed``: lane that launched most of a CUPTI stream."""
     texts = interner.texts
     physical = _physical(events, texts)
     names = _names(lanes, texts, physical)
@@ -138,11 +130,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
 
 
 def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
-    """Returns the names of lanes.
-
-    If a process has a single stream and this stream has no name, its name comes from the arguments of the process's
-    tensors.
-    """
+    """Returns the names of lanes. That of a single unnamed stream comes from the arguments of tensors."""
     found = list(lanes.titles)
     for process in np.unique(lanes.pid[lanes.node]).tolist():
         mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
@@ -153,9 +141,7 @@ def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str]
 
 
 def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str:
-    """Returns the device of the streams to which a process's tensors refer, or "unnamed" if there is not exactly
-    one.
-    """
+    """Returns the device of a process's tensors, "unnamed" unless there is exactly one."""
     matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
     devices = {match[1] for match in matches if match}
     return devices.pop() if len(devices) == 1 else _UNNAMED
@@ -176,7 +162,6 @@ def _word(device: str) -> str:
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Maps process and logical stream to physical stream, using the arguments of tensors."""
     found: dict[tuple[str, str], str] = {}
     column = events.args.get("device")
     if column is None or not column.is_text:

@@ -41,8 +41,6 @@ BASE_BITS = 40  # bits for operator and launch numbers, which restart in each pr
 
 
 class Kinds(msgspec.Struct, frozen=True, eq=False):
-    """Kind, operator and launch number of each slice."""
-
     kind: UInt8
     operation: Int64  # operator that the slice represents, dispatches or executes; -1 for none
     launch: Int64  # launch number shared by device work and its launch; -1 for none
@@ -119,11 +117,7 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Sets the launch numbers of device slices, using arrows of one category.
-
-    Host slices outside an operator, at which such an arrow starts, get the launch number too. Returns a boolean
-    mask of these host slices.
-    """
+    """Sets launch numbers by arrows of one category. Returns a mask of host slices outside operators that start one."""
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
     to, target = ends_of(events, slices, lanes, _is(events, FINISH, category))
@@ -151,8 +145,6 @@ def _link_copies(
 
 
 class Moments(msgspec.Struct, frozen=True, eq=False):
-    """Events without duration: indices in file order, and kinds."""
-
     at: Int64
     kind: UInt8
 

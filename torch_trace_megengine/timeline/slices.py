@@ -23,8 +23,6 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False):
-    """Slices from matched begin and end events, sorted by start."""
-
     lane: Int32
     begin: Int64  # event index of the start
     end: Int64
@@ -40,7 +38,6 @@ class Slices(msgspec.Struct, frozen=True, eq=False):
 
 
 def slices_of(events: Events, lane: Int32) -> Slices:
-    """Returns the slices of all events. ``lane`` contains the lane of each event."""
     marks = np.flatnonzero((events.phase == BEGIN) | (events.phase == END))
     begin, end = matched_ends(lane[marks], marks, events.phase[marks] == BEGIN)
     begin, end = marks[begin], marks[end]
@@ -60,7 +57,6 @@ def integer_argument(column: OpenColumn | None, count: int) -> Int64:
 
 
 def text_ids(column: OpenColumn | None, count: int) -> Int32:
-    """Returns an argument of each event as a string id; -1 = missing."""
     found = np.full(count + 1, MISSING, np.int32)
     if column is not None and column.is_text:
         found[column.row] = column.value
@@ -68,10 +64,7 @@ def text_ids(column: OpenColumn | None, count: int) -> Int32:
 
 
 def columns_by_row(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
-    """Converts columns from event indices to row indices.
-
-    If the begin and the end event of a slice both have a value, the value of the end event is used.
-    """
+    """Converts columns from event to row indices. The value of the end event of a slice wins."""
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]

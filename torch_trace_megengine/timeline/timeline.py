@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,7 +29,6 @@ from torch_trace_megengine.timeline.events import BACKTRACE, INSTANT, Events
 from torch_trace_megengine.timeline.lanes import describe_devices, lanes_of, places_of_lanes
 from torch_trace_megengine.timeline.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
 from torch_trace_megengine.timeline.slices import columns_by_row, integer_argument, slices_of, text_ids
-from torch_trace_megengine.timeline.spelling import dtype_json, integer_in, shape_json, width_of
 from torch_trace_megengine.timeline.steps import STOPPED, Marks, Rows, recorded_steps
 
 Int64 = npt.NDArray[np.int64]
@@ -38,8 +39,6 @@ _COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with 
 
 
 class Timeline:
-    """Rows of a timeline, one per slice and instant, in file order."""
-
     def __init__(self, events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> None:
         self.events, self.interner = events, interner
         lanes = self.lanes = lanes_of(events, interner, names)
@@ -61,7 +60,6 @@ class Timeline:
         self.places = places_of_lanes(events, lanes, interner, self._fed())
 
     def raw(self, log: IssueLog, rules: RuleFile) -> dict[str, Any]:
-        """Returns the columns and sections of a RawTrace. Logs problems."""
         if self.slices.unmatched:
             log.add("unmatched_begin", "dropped", count=self.slices.unmatched)
         core = _Core(self)
@@ -157,9 +155,7 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Returns operator rows, and for each row a JSON list (string id) of the ``key`` arguments of the
-        operator's inputs or outputs.
-        """
+        """Returns operator rows, and JSON lists (string ids) of an argument of their inputs or outputs."""
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -168,10 +164,7 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """Joins texts to JSON lists, and returns the string ids of the lists.
-
-        ``bounds`` contains the start of each list in ``ids``. ``wrap`` converts a text to JSON.
-        """
+        """Joins texts, converted by ``wrap``, to JSON lists that start at ``bounds``. Returns string ids."""
         known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
         parts = texts.take(pa.array(inverse.ravel()))
@@ -317,11 +310,7 @@ class Timeline:
         )
 
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
-        """Returns the tensors that each operator reads or creates.
-
-        The tensors of a scope are those read by operators directly inside the scope. All other slices have no
-        tensors.
-        """
+        """Returns the tensors that operators read or create; of a scope, those read by operators directly inside."""
         slices = self.slices
         number = integer_argument(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
@@ -352,8 +341,6 @@ class Timeline:
 
 
 class _Core:
-    """Core columns of all rows, with the attribute names of ``RawTrace``."""
-
     def __init__(self, timeline: Timeline) -> None:
         events, slices, moments, kinds, places = (
             timeline.events,
@@ -382,3 +369,27 @@ class _Core:
         self.correlation: Int64 = timeline._in_row_order(kinds.launch, launch)
         self.external_id: Int64 = timeline._in_row_order(kinds.operation, none)
         self.device = np.where(on_device, places.device[lane], MISSING).astype(np.int16)
+
+
+_BITS = re.compile(r"(\d+)\D*$")
+
+
+def shape_json(shape: str) -> str:
+    """Converts a shape such as ``{4,3,16,16}`` to JSON."""
+    return f"[{', '.join(part.strip() for part in shape.strip('{}').split(',') if part.strip().isdigit())}]"
+
+
+def dtype_json(dtype: str) -> str:
+    return json.dumps(dtype, ensure_ascii=False)
+
+
+def integer_in(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else MISSING
+
+
+def width_of(dtype: str) -> int:
+    """Returns the size of one element of a type (``Float32``, ``Int8``, ``Bool`` ...) in bytes, or 0 if unknown."""
+    if dtype == "Bool":
+        return 1
+    found = _BITS.search(dtype[:64])
+    return int(found[1]) // 8 if found and len(found[1]) < 4 else 0

@@ -162,11 +162,7 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def redundant_group_column(calls: pa.Table) -> tuple[str, ...]:
-    """Returns ``("group",)`` if group descriptions identify all groups, so that the column of group names is
-    redundant.
-
-    Otherwise returns ``()``.
-    """
+    """Returns ``("group",)`` if group descriptions identify all groups, else ``()``."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
     is_unique = (
@@ -188,20 +184,14 @@ def group_text(call: Mapping[str, object]) -> str:
 
 
 def line_of(stack: str) -> str | None:
-    """Returns the innermost stack frame in user code.
-
-    If there is none, returns the innermost frame; None if the stack is empty.
-    """
+    """Returns the innermost stack frame in user code, else the innermost frame, None if the stack is empty."""
     frames = stack.split("\n") if stack else []
     own = (frame for frame in frames if not package_of(frame)[1] and not frame.startswith("<"))
     return next(own, frames[0] if frames else None)
 
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
-    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``.
-
-    Returns the sending rank and the receiving rank.
-    """
+    """Parses the ranks in ``send 1->2``, ``recv 3<-0`` and ``recv 3<-?``. Returns the sending rank and the receiving rank."""
     match = _PEERS.search(operation)
     if match is None:
         return None, None

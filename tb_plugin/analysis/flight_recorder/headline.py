@@ -8,9 +8,6 @@ from tb_plugin.payloads import Notice, Notices
 
 
 def answer_notices(notices: Sequence[Notice]) -> Notices:
-    """Returns the notices that form the headline of a page.
-
-    A hang also becomes a finding, so that reports and gates include it.
-    """
+    """Returns the notices of a page's headline, and a finding for a hang, for reports and gates."""
     is_finding = any(notice.severity != "info" for notice in notices)
     return Notices("answer", "Answer", "training" if is_finding else "answer", list(notices))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.metrics import SHARED
 
 RECORDED_CALLS = "recorded calls"
 
-METRICS = SHARED.adding(
-    define(
-        RECORDED_CALLS,
-        "code",
-        {
+METRICS = SHARED.defining(
+    {
+        (RECORDED_CALLS, "code"): {
             "call_input_sizes": ("Input sizes", "Recorded input tensor sizes."),
             "call_output_sizes": ("Output sizes", "Recorded output tensor sizes."),
             "call_types": ("Types", "Input element types, plus output types if different."),
@@ -18,15 +16,8 @@ METRICS = SHARED.adding(
             "recorded_stack": ("Call stack", "Recorded frames, innermost first."),
             "other_call": ("Other call", "Operation, sizes and types on a rank that differs."),
         },
-    ),
-    define(
-        RECORDED_CALLS,
-        "text",
-        {
-            "call_state": (
-                "State",
-                "Recorded state: scheduled, started or completed.",
-            ),
+        (RECORDED_CALLS, "text"): {
+            "call_state": ("State", "Recorded state: scheduled, started or completed."),
             "call_verdict": (
                 "Across ranks",
                 (
@@ -44,26 +35,12 @@ METRICS = SHARED.adding(
             "absent_names": ("Missing dumps", "Group members without a dump."),
             "differing_names": ("Differs on", "Ranks that differ from the majority."),
         },
-    ),
-    define(
-        RECORDED_CALLS,
-        "bool",
-        {
-            "call_finished": (
-                "Completed",
-                "Completed, by its state, removal or a later completed call.",
-            ),
+        (RECORDED_CALLS, "bool"): {
+            "call_finished": ("Completed", "Completed, by its state, removal or a later completed call.")
         },
-    ),
-    define(
-        RECORDED_CALLS,
-        "count",
-        {
+        (RECORDED_CALLS, "count"): {
             "record_number": ("Record", "Record number, from 0; the ring buffer drops old records."),
-            "p2p_number": (
-                "Point-to-point",
-                "Recorded sequence number of the point-to-point call.",
-            ),
+            "p2p_number": ("Point-to-point", "Recorded sequence number of the point-to-point call."),
             "call_timeout_ms": ("Timeout (ms)", "Process group timeout."),
             "call_part": ("Part", "Index among calls with the same number, from 0."),
             "recorded_calls_count": ("Calls", "Recorded collectives and point-to-point calls."),
@@ -84,11 +61,7 @@ METRICS = SHARED.adding(
             "wrong_collectives": ("Mismatched", "Collectives missing or different on a rank."),
             "unfinished_collectives": ("Incomplete", "Collectives that a rank called but did not complete."),
         },
-    ),
-    define(
-        RECORDED_CALLS,
-        "ns",
-        {
+        (RECORDED_CALLS, "ns"): {
             "call_created_ns": ("Called", "Time of the call, since the rank's first available record."),
             "called_at_ns": ("Called at", "Time of the call since 1970, by the rank's clock."),
             "call_started_ns": ("Seen started", "Time when the recorder first saw the call as started."),
@@ -97,11 +70,8 @@ METRICS = SHARED.adding(
                 "Duration",
                 "Reported duration, else time from start (or call) to observed completion.",
             ),
-            "first_called_ns": (
-                "First called",
-                "First call time on any rank, since the first of all calls.",
-            ),
+            "first_called_ns": ("First called", "First call time on any rank, since the first of all calls."),
             "arrival_spread_ns": ("Spread", "Time from first to last call, by local clocks."),
         },
-    ),
+    }
 )

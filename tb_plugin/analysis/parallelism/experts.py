@@ -6,15 +6,12 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
+from tb_plugin.lib.groupby import Float64, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 # Limits the digits, because texts may contain any number.
 _TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
@@ -32,9 +29,7 @@ class Dispatched(msgspec.Struct, frozen=True, eq=False):
     most: Int64
     """Index within the process group of the rank with the most tokens."""
     without: int
-    """Number of dispatches whose split sizes cannot be used: they are not recorded, are truncated, or are omitted
-    because all sizes are equal.
-    """
+    """Number of dispatches without usable split sizes: not recorded, truncated or all equal."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -71,17 +66,12 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Parses the number of elements that a rank sends to, or receives from, each rank.
-
-    Returns an empty list if the text is truncated (``[1, 2, ...]``).
-    """
+    """Parses the number of elements per rank. Empty if the text is truncated (``[1, 2, ...]``)."""
     return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same
-    device.
-    """
+    """Returns, for each dispatch, the time of expert GEMMs that start between it and the next dispatch on the same device."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

@@ -19,14 +19,11 @@ from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.reported_collectives import matching_names, reported_collectives
+from tb_plugin.lib.groupby import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Smaller copies are numbers that a program reads, not offloaded tensors.
 LEAST_BYTES = 1 << 16
@@ -182,10 +179,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Sets the roles of expert work.
-
-    If there are no expert GEMMs, an all-to-all gets a role only if its name shows the role.
-    """
+    """Sets the roles of expert work. Without expert GEMMs, only its name gives an all-to-all a role."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -208,11 +202,7 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Returns the role of each all-to-all; -1 = none.
-
-    If expert GEMMs run between two consecutive all-to-alls, the first has the role DISPATCH and the second has the
-    role COMBINE.
-    """
+    """Returns the role of each all-to-all (-1 = none): DISPATCH before expert GEMMs, COMBINE after them."""
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
     products_here = np.sort(trace.start_ns[products])
@@ -230,10 +220,7 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """Returns the number of bytes that are moved (-1 = unknown).
-
-    For copies, this number is recorded. For collectives, it is computed from element counts.
-    """
+    """Returns the moved bytes: recorded for copies, computed from elements for collectives (-1 = unknown)."""
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -244,10 +231,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns the exposed time of the work selected by a mask over ``roles_of``.
-
-    Time during which several pieces of this work run is counted once.
-    """
+    """Returns the exposed time of work selected by a mask over ``roles_of``, without double counting."""
     roles = roles_of(trace)
     found = []
     for alone, some in _exposed_ranges(trace, roles.row, roles.role):
@@ -265,10 +249,7 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """Yields exposed time ranges, each with a mask of the work to which they apply.
-
-    The ranges of communication come first, followed by those of offloading copies.
-    """
+    """Yields exposed time ranges with their mask: first of communication, then of offloading copies."""
     yield exposed_ranges(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

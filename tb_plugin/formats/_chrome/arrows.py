@@ -63,11 +63,7 @@ class Arrows:
     """Collects the starts and ends of flow arrows, in any order."""
 
     def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
-        """Creates an empty collection.
-
-        ``in_pairs``: names of arrows that may share an id. The n-th start with an id is matched to the n-th end
-        with that id.
-        """
+        """``in_pairs``: names of arrows that may share an id; the n-th start is then matched to the n-th end."""
         self._interner = interner
         self._paired_names = in_pairs
         self._keys = Keys()
@@ -79,7 +75,6 @@ class Arrows:
         }
 
     def add(self, events: Sequence[ChromeEvent], time_ns: Int64) -> None:
-        """Appends flow events (phases s, t and f)."""
         if not events:
             return
         keys, names = self._interner.keys, self._interner.names
@@ -95,11 +90,7 @@ class Arrows:
         )
 
     def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
-        """Appends ranges with a ``bind_id``, which start, continue or end an arrow.
-
-        Each item of ``ids`` is a pair: the id, and whether an arrow ends at the range. ``outward`` flags the ranges
-        that start an arrow. ``columns`` contains ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
-        """
+        """Appends ranges with a ``bind_id``. ``ids``: id, and whether an arrow ends there. ``outward``: one starts there."""
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)
         self._append(

@@ -69,11 +69,9 @@ class Column:
         self._data = bytearray()
 
     def add(self, part: npt.NDArray[Any]) -> None:
-        """Appends a chunk, converted to the dtype of the column."""
         self._data.extend(np.ascontiguousarray(part, self._dtype).data)
 
     def put(self, first: int, part: npt.NDArray[Any]) -> None:
-        """Overwrites values from index ``first`` on."""
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
     def view(self) -> npt.NDArray[Any]:
@@ -81,7 +79,6 @@ class Column:
         return np.frombuffer(self._data, self._dtype)
 
     def take(self) -> npt.NDArray[Any]:
-        """Returns all values and empties the column."""
         data, self._data = self._data, bytearray()
         return np.frombuffer(data, self._dtype)
 
@@ -94,10 +91,7 @@ class Section:
         self._columns = {"row": Column(np.int32), **{name: Column(dtype) for name, dtype in dtypes.items()}}
 
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Appends the rows that have a value in at least one of ``columns``.
-
-        All other columns of the section get -1 or NaN in these rows.
-        """
+        """Appends the rows that have a value in ``columns``. Other columns of the section get -1 or NaN."""
         if not columns:
             return
         present = np.zeros(len(rows), np.bool_)

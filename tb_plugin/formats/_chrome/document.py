@@ -38,10 +38,7 @@ CHOOSE = "Choose a trace in Chrome's JSON format, such as one from torch.profile
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Any], bool], None]
-"""Receives decoded events.
-
-The flag is True if times are undecoded digits. Raises NeedsDigits to request such digits.
-"""
+"""Receives decoded events. The flag is True if times are undecoded digits. Raises NeedsDigits to request such digits."""
 
 
 class Document:
@@ -161,10 +158,7 @@ class Document:
         self._add_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)
 
     def _find_list(self) -> bytes | None:
-        """Moves ``data[0]`` to the opening bracket of the event list, or to the end of ``null``.
-
-        Returns the text before the key of the list, or None after the last list.
-        """
+        """Moves ``data[0]`` to the opening bracket of the event list. Returns the text before; None after the last list."""
         searched = 0
         while True:
             found = EVENT_LIST.search(self._data, searched)
@@ -380,11 +374,9 @@ class Document:
         self._handed_out += len(events)
 
     def _take_damaged(self, first: int) -> Taken:
-        from tb_plugin.formats._chrome.segments import Taken
+        from tb_plugin.formats._chrome.segments import Segments, Taken
 
         taken = Taken()
-
-        from tb_plugin.formats._chrome.segments import Segments
 
         def decode() -> Sequence[Any]:
             nonlocal taken

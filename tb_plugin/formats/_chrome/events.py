@@ -44,10 +44,16 @@ class ChromeEvent(msgspec.Struct, gc=False):
 
 
 Decode = Callable[[bytes | memoryview, bool], Sequence[Any]]
-"""Decodes a JSON list of events.
+"""Decodes a JSON list of events, with times as digits if the flag is set. Raises one of NOT_DECODED."""
 
-If the flag is True, times stay undecoded digits, and ``ABSENT`` marks a missing time. Raises one of NOT_DECODED.
-"""
+
+def event_decoder(kind: type[ChromeEvent]) -> Decode:
+    """Returns the decoder of a dialect whose events have the type ``kind``."""
+    times = [(name, msgspec.Raw, ABSENT) for name in ("ts", "dur")]
+    digit_kind: Any = msgspec.defstruct("DigitEvent", times, bases=(kind,), gc=False)
+    plain: Any = kind
+    decoders = {False: msgspec.json.Decoder(list[plain]), True: msgspec.json.Decoder(list[digit_kind])}
+    return lambda text, digits: decoders[digits].decode(text)
 
 
 def decoded_object(raw: msgspec.Raw) -> dict[str, Any]:

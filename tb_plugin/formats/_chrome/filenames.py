@@ -28,13 +28,11 @@ def json_candidate(reader_id: str, path: str) -> Candidate | None:
 
 
 def packets_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns an uncertain candidate for a Perfetto file name, or None for other names."""
     match = _PACKETS_NAME.match(PurePosixPath(path).name)
     return match and Candidate(reader_id, run_of(path), match["worker"], match["span"], (path,), certain=False)
 
 
 def run_of(path: str) -> str:
-    """Returns the folder of a path, or "" if it has none."""
     parent = str(PurePosixPath(path).parent)
     return "" if parent == "." else parent
 

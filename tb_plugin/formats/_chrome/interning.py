@@ -14,10 +14,7 @@ from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
-"""Limits in characters: length of a long name, length of the longest name, total length of all long names.
-
-Names are limited because they are repeated in tables and JSON.
-"""
+"""Characters of a long name, of the longest name, and of all long names, as names are repeated in tables."""
 
 
 class Ids(dict[Any, int]):
@@ -62,7 +59,6 @@ class Interner:
         self.raw[b""] = self.raw[b"null"] = MISSING
 
     def tell(self, log: IssueLog) -> None:
-        """Logs the numbers of repaired texts and of shortened texts."""
         if self.replaced:
             log.add("bad_utf8", "repaired", count=self.replaced)
         if self.cut:
@@ -90,7 +86,6 @@ class Interner:
         return position
 
     def texts_of(self, texts: Sequence[str]) -> Int32:
-        """Returns the ids of a column of texts."""
         try:
             return int32s(tuple(map(self._positions.get, texts)))  # type: ignore[arg-type]  # None raises
         except struct.error:

@@ -54,7 +54,6 @@ class Counters:
             self._log.add("bad_counter_value", "note", count=bad_values)
 
     def take(self) -> CounterEvents:
-        """Returns all counter events in file order."""
         return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
 
 
@@ -102,11 +101,7 @@ def _is_place(value: Any) -> bool:
 
 
 class Marks:
-    """Collects separate begin and end events, and matches them per thread after the last event.
-
-    ``detached`` copies arguments out of the chunk's buffer. ``merged`` combines the arguments of a begin event with
-    those of its end event.
-    """
+    """Begin and end events. ``detached`` copies arguments out of the buffer; ``merged`` combines those of both events."""
 
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
         self._log = log

@@ -8,19 +8,11 @@ import numpy.typing as npt
 from tb_plugin.lib.arrays import Bool, Int64
 
 MOST_OPEN = 200
-"""Maximum number of unfinished ranges per key that last until the end of the trace.
-
-Each further range ends at the start of the next range, because thousands of nested ranges would slow down every
-view.
-"""
+"""Unfinished ranges per key that last until the end. Others end at the next start: deep nesting slows down views."""
 
 
 def matched_ends(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
-    """Returns the indices of matched starts, and of their ends. An end closes the innermost open start with the
-    same key.
-
-    Events are processed in order of time; events at equal times stay in the given order.
-    """
+    """Returns matched starts and ends, in order of time. An end closes the innermost open start with the same key."""
     count = len(key)
     if not count:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -22,15 +22,10 @@ _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_e
 
 
 class Pass(Protocol):
-    """Receives the events of a file during one pass."""
-
     log: IssueLog
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Adds decoded events. ``text_bytes`` is the size of the text read so far.
-
-        May raise NeedsDigits, but only before anything is added.
-        """
+        """Adds events. May raise NeedsDigits, but only before anything is added. ``text_bytes``: text read so far."""
         ...
 
     def restart(self) -> None:
@@ -41,22 +36,16 @@ class Pass(Protocol):
         """Returns the progress. ``fraction`` is the share of the stored bytes read so far."""
         ...
 
-    def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace if the JSON is not a trace."""
-        ...
+    def check(self, is_bare_list: bool) -> None: ...
 
 
 class Passed(Protocol):
-    """Result of a pass, without the events."""
-
     metadata: dict[str, Any]
     repaired: int
     complete: bool
 
 
 class Counted(Protocol):
-    """Stored and uncompressed bytes read in a pass."""
-
     file_bytes: int
     text_bytes: int
 
@@ -85,7 +74,6 @@ def single_pass(
 
 
 def no_events() -> UnreadableTrace:
-    """Returns the error for a JSON list that does not contain events."""
     return UnreadableTrace("The list in this file contains no trace events.", do=CHOOSE)
 
 
@@ -109,7 +97,6 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:
-    """Returns the report of a read. Logs unknown categories."""
     for category, count in tally.unknown.items():
         text = f"events of the unknown category '{category}' were loaded, but their type is unknown"
         log.add("unknown_category", "unknown", count=count, text=text)

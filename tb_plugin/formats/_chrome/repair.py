@@ -41,7 +41,6 @@ class Repaired(msgspec.Struct):
 
 
 def decode_text(raw: bytes) -> Repaired:
-    """Decodes UTF-8, replacing invalid bytes."""
     try:
         return Repaired(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -150,8 +149,6 @@ _WORD = re.compile(r"-?(?:[A-Za-z]{1,10}|N/A)(?=[\s,\]}]|$)")
 
 
 class _Walker:
-    """Recursive-descent parser for damaged JSON. Writes valid JSON to ``pieces``."""
-
     def __init__(self, text: str) -> None:
         self.pieces: list[str] = []
         self.reasons: set[str] = set()

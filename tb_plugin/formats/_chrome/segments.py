@@ -34,8 +34,6 @@ Decode = Callable[[bytes], Sequence[Any]]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A problem at one offset of the text."""
-
     code: str
     outcome: Outcome
     at: int
@@ -43,8 +41,6 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct):
-    """Events and problems of a damaged piece of text."""
-
     events: list[Any] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
     repaired: int = 0
@@ -70,10 +66,7 @@ class Segments:
         self._last_end = len(self._text.rstrip(b" \t\r\n,"))
 
     def take(self) -> Taken:
-        """Returns all events up to the end of the list.
-
-        If the text ends inside an event, returns the events before that event.
-        """
+        """Returns all events up to the end of the list, or up to an event that the text cuts off."""
         taken = Taken(end=self._first)
         position, count = 0, len(self._starts)
         while position < count:
@@ -118,7 +111,6 @@ class Segments:
         return events is not None
 
     def _join(self, position: int, taken: Taken) -> int:
-        """Joins the pieces of an event. Returns the index after the last piece, or 0."""
         start, last = self._starts[position], min(position + CONCATENATED_DOCUMENTS, len(self._ends) - 1)
         depth = 0
         for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
@@ -140,7 +132,6 @@ class Segments:
         return 0
 
     def _repair_piece(self, position: int, taken: Taken) -> int:
-        """Repairs one piece. Returns the index of the next piece, or 0, for example if a bracket is open."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):

@@ -15,7 +15,6 @@ _JSON = json.JSONDecoder()
 
 
 def text_start(head: bytes) -> bytes:
-    """Removes the byte order mark and leading whitespace."""
     return head.removeprefix(BOM).lstrip()
 
 

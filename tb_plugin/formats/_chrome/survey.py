@@ -45,8 +45,6 @@ _STEP = "ProfilerStep#"
 
 
 class Surveying:
-    """Survey of one file while it is read."""
-
     has_arrows: bool = False  # whether ``add_arrows`` is called
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
@@ -86,8 +84,7 @@ class Surveying:
         """Returns False for an instant that was written as a range."""
         return True
 
-    def add_names(self, events: Sequence[Any]) -> None:
-        """Adds names of processes and threads. Does nothing by default."""
+    def add_names(self, events: Sequence[Any]) -> None: ...
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
         """Adds the ranges of one chunk. Each dialect implements this method."""
@@ -97,7 +94,6 @@ class Surveying:
         """Adds the starts and ends of arrows in one chunk. Does nothing by default."""
 
     def linked(self) -> LinkedWork:
-        """Returns launches, device work and steps. Call it once, after the last event."""
         return self.work
 
     def state(self, fraction: float) -> ReadState:
@@ -156,11 +152,7 @@ class LinkedWork:
     def add_work(
         self, correlation: Int64, start: Int64, end: Int64, stream: Int32, requested: Int64 | None = None
     ) -> None:
-        """Adds device work. ``stream`` contains the number of each stream.
-
-        ``requested``: time when the program requested the work, -1 = time of the launch. Pass it in all calls or in
-        none.
-        """
+        """Adds device work. ``requested``: time of the request, -1 = of the launch; in all calls or in none."""
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._work[name].add(column)
         self._streams.add(stream)
@@ -171,7 +163,6 @@ class LinkedWork:
             self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: Bool) -> None:
-        """Adds the ranges that annotate steps. ``good`` flags the rows to search."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")
@@ -206,10 +197,7 @@ class LinkedWork:
         return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.take(of)))
 
     def steps(self) -> tuple[Steps, int]:
-        """Returns the steps in file times, and the longest time from a launch to the end of its device work.
-
-        Steps follow the same rules as in ``assemble``.
-        """
+        """Returns the steps as ``assemble`` would, and the longest time from a launch to the end of its work."""
         launches = {name: column.take() for name, column in self._launches.items()}
         order = np.argsort(launches["start"], kind="stable")
         launch_start, launch_end = launches["start"][order], launches["end"][order]
@@ -249,7 +237,6 @@ class Cells:
 
     @property
     def width(self) -> int:
-        """Returns the width of a bin in nanoseconds."""
         return 1 << self._shift
 
     def add(self, start: Int64, text_bytes: int) -> None:
@@ -267,10 +254,7 @@ class Cells:
             self._merge(self._cells >> 1, self._bytes, self._events)
 
     def take(self) -> tuple[Int64, Int64, int]:
-        """Returns the start of each bin, the bytes of text in each bin, and the median event start.
-
-        Bins are sorted by time.
-        """
+        """Returns bin starts by time, bytes of text per bin, and the median event start."""
         begins = self._cells << self._shift
         cumulative = np.cumsum(self._events)
         median = int(begins[np.searchsorted(cumulative, cumulative[-1] / 2)]) if len(cumulative) else 0

@@ -68,7 +68,6 @@ def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Converts microseconds to nanoseconds. Also returns how many values were limited to 64 bits."""
     found = from_texts(values)
     if found is not None:
         return found, 0
@@ -101,7 +100,6 @@ def from_texts(values: Sequence[str]) -> Int64 | None:
 
 
 def _three_decimals(joined: bytes, count: int) -> Int64 | None:
-    """Converts ``count`` texts with three decimals that end with a space, or returns None for other texts."""
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)
     dots = np.flatnonzero(letters == _DOT)

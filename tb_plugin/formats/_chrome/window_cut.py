@@ -1,7 +1,4 @@
-"""Selection of the events in a time window, chunk by chunk.
-
-All other events are counted and discarded immediately, to save memory.
-"""
+"""Selection of the events in a time window, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ Each = TypeVar("Each", bound=ChromeEvent)
 
 
 class Cut:
-    """Selects events that overlap a time window, and nearby launches and device work that may be linked to them.
-
-    ``assemble`` makes the final selection, because links are known only after the whole file was read.
-    """
+    """Selects events in a time window, and nearby launches and work, of which ``assemble`` makes the final selection."""
 
     def __init__(self, window: Window, near: Near, arrow_lag_ns: int = 0) -> None:
         # number of dropped rows, allocator events and counters; arrows are not included
@@ -38,7 +32,6 @@ class Cut:
         self._arrow_lag = arrow_lag_ns
 
     def rows(self, events: Sequence[Each], start_ns: Int64, dur_ns: Int64) -> tuple[Sequence[Each], Int64, Int64]:
-        """Returns the selected ranges with their starts and durations."""
         keep = self.keeps(events, start_ns, dur_ns)
         return flagged_events(events, keep), start_ns[keep], dur_ns[keep]
 
@@ -56,18 +49,15 @@ class Cut:
         return keep
 
     def moments(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """Returns the allocator events or counters in the window, with their times."""
         keep = self.is_inside(time_ns)
         self.outside += int((~keep).sum())
         return flagged_events(events, keep), time_ns[keep]
 
     def arrows(self, events: Sequence[Each], time_ns: Int64) -> tuple[Sequence[Each], Int64]:
-        """Returns the arrow starts and ends in or near the window, with their times."""
         keep = self.is_inside(time_ns, self._arrow_lag)
         return flagged_events(events, keep), time_ns[keep]
 
     def is_inside(self, time_ns: Int64, lag_ns: int = 0) -> Bool:
-        """Returns a boolean mask of the times inside the window or within ``lag_ns`` of it."""
         found: Bool = (time_ns >= self._begin - lag_ns) & (time_ns < self._end + lag_ns)
         return found
 

@@ -7,6 +7,7 @@ sink during the read. ``scan`` is a fast path for sequences of similar events.
 
 from __future__ import annotations
 
+import codecs
 import pickletools
 import struct
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple, Protocol
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.memo import Memo
-from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescape
 
 EVENTS = "events"  # role of long lists that a sink may read directly from the buffer
 BATCH = 1024  # maximum number of items of a long list in memory
@@ -39,6 +39,44 @@ _EXTERNAL = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READ
 _CODE = _CODE_NAMES | _EXTERNAL  # opcodes that import, call or use something outside the file
 
 
+def fill(target: Any, items: list[Any]) -> None:
+    """Adds key-value pairs to a dict, except keys that are not texts: unused, and an attacker could make them collide."""
+    if type(target) is not dict:
+        raise TypeError("a key has no dict")
+    if len(items) % 2:
+        raise ValueError("a key has no value")
+    for key, value in zip(items[::2], items[1::2], strict=True):
+        if type(key) is str:
+            target[key] = value
+
+
+_OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
+
+
+def name_of(code: int) -> str:
+    opcode = _OPCODES.get(code)
+    return f"byte {code:#04x}" if opcode is None else opcode.name
+
+
+def text_of(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def number_of(raw: bytes) -> int | bool:
+    """Parses a number or bool from text. Raises ValueError."""
+    if raw in (b"00", b"01"):
+        return raw == b"01"
+    return int(raw.removesuffix(b"L"))
+
+
+def unescape(raw: bytes) -> str:
+    """Parses a quoted text written by Python 2. Raises ValueError."""
+    inner = raw.strip()
+    if len(inner) < 2 or inner[:1] != inner[-1:] or inner[:1] not in b"'\"":
+        raise ValueError("a text has no quotes")
+    return text_of(codecs.escape_decode(inner[1:-1])[0])
+
+
 class Role(NamedTuple):
     """Meaning of a list that is being read. The sink defines it."""
 
@@ -50,25 +88,15 @@ class Sink(Protocol):
     """Receives the items of long lists in file order."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns the role of the innermost of the nested ``lists``, or None if its items should not go to the
-        sink.
-
-        ``key`` is the dict key of the outermost list, or None if that list is not in a dict.
-        """
+        """Returns the role of the innermost of nested ``lists`` under the dict key ``key``, or None to keep its items."""
         ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Receives complete items of one list, and replaces them in the memo.
-
-        Returns how many words the memo still uses for the items, or None if unknown.
-        """
+        """Takes complete items of a list out of the memo. Returns the words it still uses for them, or None."""
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Reads as many events as possible from ``machine.buffer``, starting at ``machine.at``.
-
-        Advances ``machine.at``.
-        """
+        """Reads as many events as possible from ``machine.buffer``, starting at ``machine.at``. Advances ``machine.at``."""
         ...
 
 
@@ -115,10 +143,7 @@ class Machine:
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the unpickled object.
-
-        Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace.
-        """
+        """Returns the unpickled object. Raises Damaged, Ended, and, if the pickle would run code, UnreadableTrace."""
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):
@@ -173,7 +198,6 @@ class Machine:
     # -- the file
 
     def look_ahead(self) -> None:
-        """Refills the buffer when few bytes are left."""
         if len(self.buffer) - self.at < _MARGIN and not self.has_ended:
             self._refill(_BLOCK)
 
@@ -267,7 +291,6 @@ class Machine:
         return items
 
     def _role_of_open_list(self) -> Role | None:
-        """Returns the role of the list whose mark was just read, based on the keys and lists around it."""
         items, level = self._items, len(self._below)
         if not items or type(items[-1]) is not list or (len(items) > 1 and items[-2] == "frames"):
             return None
@@ -287,14 +310,12 @@ class Machine:
             items = self._below[level]
 
     def _run_fast(self) -> None:
-        """Lets the sink read complete events directly from the buffer, if the sink supports that."""
         if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
                 self._sink.run(self._role, self)
 
     def flush(self) -> None:
-        """Passes all complete items to the sink."""
         self._flush(len(self._items))
 
     def _flush(self, count: int) -> None:

@@ -79,7 +79,6 @@ class Memo:
         return 2 * len(self._what) + _KEY_NUMBERS
 
     def codes(self, keys: Int64, what: int, codes: npt.NDArray[np.integer[Any]]) -> None:
-        """Replaces many objects at once; see ``replace``."""
         if not len(keys):
             return
         top = int(keys.max()) + 1

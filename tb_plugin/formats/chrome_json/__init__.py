@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.filenames import json_candidate, run_of
 from tb_plugin.formats._chrome.sniffing import has_events, speaks_of_time
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import TRACE, FormatEntry
 
 READER_ID = "chrome"
@@ -16,18 +15,14 @@ READER_ID = "chrome"
 _NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
-
-
-def _node_candidate(path: str) -> Candidate | None:
+def _candidate_of(path: str) -> Candidate | None:
     match = _NODE_NAME.match(PurePosixPath(path).name)
-    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
+    if match is None:
+        return json_candidate(READER_ID, path)
+    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a list of events, and for an object with an event list or a display time unit."""
     return has_events(head) or speaks_of_time(head)
 
 
@@ -39,7 +34,7 @@ FORMATS = (
         order=50,
         raw=TRACE,
         endings=(".json.gz", ".json", ".log"),
-        find=_find,
+        find=each_file(_candidate_of),
         sniff=_sniff,
     ),
 )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.filenames import run_of
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import FormatEntry
 
 READER_ID = "execution_trace"
@@ -18,18 +17,13 @@ _HEAD = re.compile(
 )
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns all JSON files as candidates, because execution traces have no typical file name."""
-    names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
-    return [
-        Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
-        for path, match in names
-        if match
-    ]
+def _candidate_of(path: str) -> Candidate | None:
+    """Returns a candidate for any JSON file, because execution traces have no typical file name."""
+    match = _NAME.match(PurePosixPath(path).name)
+    return match and Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for an object that starts with a schema version and contains nodes."""
     return _HEAD.match(head) is not None
 
 
@@ -41,7 +35,7 @@ FORMATS = (
         order=120,
         raw="tb_plugin.model.execution_trace:ExecutionTrace",
         endings=(".json", ".json.gz"),
-        find=_find,
+        find=each_file(_candidate_of),
         sniff=_sniff,
     ),
 )

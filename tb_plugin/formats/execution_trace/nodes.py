@@ -1,7 +1,4 @@
-"""Columns from the nodes of an execution trace.
-
-A field of unexpected type is treated as missing; its node is still used.
-"""
+"""Columns from the nodes of an execution trace."""
 
 from __future__ import annotations
 
@@ -91,10 +88,7 @@ class Nodes:
         self._tensors.add((self.loaded, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Returns the table of nodes and the table of their tensors.
-
-        Nodes are sorted by id, which is the order of their starts.
-        """
+        """Returns nodes and their tensors. Nodes are sorted by id, the order of their starts."""
         nodes, tensors = self._nodes.table(), self._tensors.table()
         order = np.argsort(nodes["node"].to_numpy(), kind="stable")
         place = np.empty(len(order), np.int64)

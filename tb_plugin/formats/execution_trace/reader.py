@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from tb_plugin.formats.execution_trace.nodes import Nodes
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import text_of
-from tb_plugin.formats.values import to_storable
+from tb_plugin.formats.values import read_damaged_list, to_storable
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
@@ -25,8 +24,6 @@ PACKED = 26  # bytes of text per stored byte of an archive
 _ADVICE = "This is not an execution trace of PyTorch. Record one with torch.profiler.ExecutionTraceObserver."
 _FACTS = ("schema", "pid")
 _BLOCK_BYTES = 1024 * 1024
-_JSON = json.JSONDecoder()
-_NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 
 
 class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
@@ -68,10 +65,7 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
-    """Passes the nodes of a document to ``nodes``. Returns all other members, and whether the document is complete.
-
-    In a damaged document, only the nodes before the damage are read.
-    """
+    """Passes nodes (up to a damage) to ``nodes``. Returns other members, and whether the document is complete."""
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         # Nodes are decoded one by one, because all objects together would take ten times the memory of the text.
@@ -82,22 +76,18 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     text = data.decode("utf-8", "replace")
-    begin = re.search(r'"nodes"\s{0,64}:\s{0,64}\[', text)
-    at, count = (begin.end(), 0) if begin else (len(text), 0)
-    skipped = nodes.loaded + nodes.dropped
-    try:
-        while (start := _NEXT.match(text, at)) is not None:
-            node, at = _JSON.raw_decode(text, start.end())
-            count += 1
-            if count > skipped:
-                nodes.take(to_storable(node, text[start.end() : at].encode(errors="replace"), log))
-    except (ValueError, RecursionError):
-        pass
+    known = iter(range(nodes.loaded + nodes.dropped))
+
+    def take(node: Any, source: str) -> None:
+        if next(known, None) is None:
+            nodes.take(to_storable(node, source.encode(errors="replace"), log))
+
+    begin, at = read_damaged_list(text, r'"nodes"\s{0,64}:\s{0,64}\[', take)
     log.add("truncated_tail", "dropped", at, text="the JSON is truncated or damaged from here on")
-    front = text[: begin.start()] if begin else ""
+    front = text[: max(begin, 0)]
     schema, process = re.search(r'"schema"\s*:\s*"([^"]{1,200})"', front), re.search(r'"pid"\s*:\s*(\d{1,15})', front)
     return {
         "schema": schema[1] if schema else "",
         "pid": int(process[1]) if process else None,
-        "nodes": begin is not None,
+        "nodes": begin >= 0,
     }, False

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.filenames import run_and_step
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import FormatEntry
 
 READER_ID = "flight_recorder"
@@ -16,19 +15,11 @@ _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
 _DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes of file names that suggest a dump.
-
-Other unreadable files are not listed as skipped, because many unrelated file names end in a number.
-"""
+"""File names that suggest a dump. Others are not listed as skipped, because many end in a number."""
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
 _PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
 TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
 _JSON_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
-
-
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (candidate_of(file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str) -> Candidate | None:
@@ -44,7 +35,6 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def _sniff(head: bytes) -> bool:
-    """Returns True for a pickle or JSON file with the keys of a dump."""
     if TEXT.match(head):
         return _JSON_KEYS.search(head) is not None
     return _PICKLE.match(head) is not None and _PICKLE_KEYS.search(head) is not None
@@ -58,7 +48,7 @@ FORMATS = (
         order=100,
         raw="tb_plugin.model.flight_recorder:RawFlight",
         endings=("trace_rank_<R>", "rank<R>.json"),
-        find=_find,
+        find=each_file(candidate_of),
         sniff=_sniff,
     ),
 )

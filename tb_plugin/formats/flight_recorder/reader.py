@@ -18,7 +18,7 @@ from tb_plugin.formats.flight_recorder.records import Records, groups_of, status
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.formats.values import to_storable
+from tb_plugin.formats.values import read_damaged_list, to_storable
 from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
@@ -94,10 +94,7 @@ class _Nothing:
 
 
 def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of a pickle, and whether it is complete.
-
-    Raises UnreadableTrace if the pickle would run code.
-    """
+    """Returns the content of a pickle, and whether it is complete. Raises UnreadableTrace if the pickle would run code."""
     pending = [head]
 
     def read(size: int) -> bytes:
@@ -115,10 +112,7 @@ def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, b
 
 
 def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """Returns the content of a JSON file, and whether it is complete.
-
-    In a damaged file, only the entries before the damage are read.
-    """
+    """Returns the content, and whether it is complete. Of a damaged file, only entries before the damage."""
     pieces = [head]
     while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
@@ -129,29 +123,22 @@ def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, boo
         pass
     text = data.decode("utf-8", "replace")
     found: dict[str, Any] = {key: _value_of(text, key) for key in ("pg_config", "pg_status", "version")}
-    begin = re.search(r'"entries"\s{0,64}:\s{0,64}\[', text)
     entries: list[Any] = []
-    position = begin.end() if begin else len(text)
-    try:
-        while position < len(text) and (start := _NEXT.match(text, position)):
-            entry, position = _JSON.raw_decode(text, start.end())
-            entries.append(
-                to_storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False)
-            )
-    except (ValueError, RecursionError):
-        pass
+
+    def take(entry: Any, source: str) -> None:
+        entries.append(to_storable(entry, source.encode(errors="replace"), log, numbers=False))
+
+    begin, position = read_damaged_list(text, r'"entries"\s{0,64}:\s{0,64}\[', take)
     log.add(
         "truncated_tail", "dropped", len(text[:position].encode()), text="the JSON is truncated or damaged from here on"
     )
-    return ({**found, "entries": entries} if begin else None), False
+    return ({**found, "entries": entries} if begin >= 0 else None), False
 
 
 _JSON = json.JSONDecoder()
-_NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _value_of(text: str, key: str) -> Any:
-    """Returns the value of a key in a damaged document, or None if the value is damaged too."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

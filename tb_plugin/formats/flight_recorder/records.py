@@ -42,10 +42,7 @@ class Records:
         self._text_of: dict[tuple[str, int], str] = {}
 
     def take(self, entries: list[Any]) -> None:
-        """Adds the entries of a dump.
-
-        The caller must keep a reference to them, because texts are cached by object id.
-        """
+        """Adds the entries of a dump. The caller must keep a reference to them, because texts are cached by object id."""
         for entry in entries:
             if self._budget < 0:
                 self._drop("too_many", "repeated references make the content impossibly large; the rest was skipped")
@@ -120,7 +117,6 @@ class Records:
 
 
 def groups_of(found: object) -> tuple[Group, ...]:
-    """Returns the process groups in a dump (``pg_config``)."""
     groups = []
     left = MAX_RANKS
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
@@ -135,7 +131,6 @@ def groups_of(found: object) -> tuple[Group, ...]:
 
 
 def status_of(found: object) -> tuple[Status, ...]:
-    """Returns the rank's progress in each group (``pg_status``)."""
     statuses = []
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
         number = _integer(key)

@@ -32,11 +32,7 @@ INTERNAL = frozenset(
         "Device",
     }
 )
-"""Arguments that are not loaded.
-
-These are indices into the profiler's internal lists, codes that repeat the name of a call, and ``Device``, which
-repeats the process (2021).
-"""
+"""Arguments not loaded: indices into the profiler's lists, codes that repeat a name, and ``Device`` (the process, 2021)."""
 KNOWN_FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Args)}  # by name in the file
 _ALWAYS_FIELDS = ("bytes",)  # set by readers from a vendor-specific name
 _DEFAULTS = {field.name: field.default for field in KNOWN_FIELDS.values()}
@@ -121,7 +117,6 @@ class Decoding:
         return events
 
     def _learn(self, text: bytes | memoryview) -> bool:
-        """Adds fields for new argument names in the text. Returns False if there are no new names."""
         try:
             found = [msgspec.json.decode(raw, type=dict[str, msgspec.Raw]) for raw in arguments(text) if raw != b"null"]
         except NOT_DECODED:
@@ -181,7 +176,6 @@ def _is_nested(raw: msgspec.Raw) -> bool:
 
 
 def decode(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any:
-    """Decodes a text. Raises one of NOT_DECODED."""
     return decoder.decode(text)
 
 

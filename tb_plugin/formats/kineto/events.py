@@ -80,8 +80,6 @@ NO_ARGS = Args()  # missing or null args; must not be modified
 
 
 class Event(ChromeEvent, gc=False):
-    """One event of torch.profiler."""
-
     args: Args | None = None
 
 
@@ -101,8 +99,6 @@ class BoundEvent(Event, gc=False):
 
 
 class BoundDigitEvent(DigitEvent, gc=False):
-    """A ``BoundEvent`` whose times are undecoded digits."""
-
     bind_id: Any = None
     flow_out: Any = None
     flow_in: Any = None

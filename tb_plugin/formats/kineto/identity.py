@@ -30,10 +30,7 @@ _FIRST_NS, _LAST_NS = 10**18, 4 * 10**18  # 2001 to 2096, nanoseconds since 1970
 
 
 def identify(head: bytes) -> JobInfo | None:
-    """Returns the job described in the first (uncompressed) bytes of a file.
-
-    Returns None for a single process, and for a merged file, which describes only one of its processes.
-    """
+    """Returns the job in the first bytes; None for a single process, and for a merged file."""
     match = _JOB_KEY.search(head)
     # Rank lists of a large job may exceed the bytes read; the fields before them are enough.
     job = head[match.end() : match.end() + 4096] if match else b""
@@ -85,7 +82,6 @@ def _text(match: re.Match[bytes] | None) -> str:
 
 
 def _group(head: bytes, begin: int, world: int) -> str:
-    """Returns the description of the default group, or "" if ``head`` does not contain it."""
     try:
         job: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
     except ValueError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from tb_plugin.devices import describe_all
+from tb_plugin.devices import describe_all, unit_of_counter
 from tb_plugin.formats._chrome.columns import Values
+from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes, room_bytes
 from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, report_of, single_pass
 from tb_plugin.formats._chrome.times import NeedsDigits
@@ -20,7 +22,6 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.kineto import FORMATS
 from tb_plugin.formats.kineto.collector import Collector
 from tb_plugin.formats.kineto.decoding import Decoding
-from tb_plugin.formats.kineto.device_counters import of_devices
 from tb_plugin.formats.kineto.events import Event
 from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
@@ -31,11 +32,21 @@ from tb_plugin.formats.kineto.torch_2_14 import (
     dependencies,
     intern_regions,
 )
-from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.hardware import DeviceInfo
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.strings import StringTable
-from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, MemoryEvents, OperatorArgs, PythonArgs, RawTrace
+from tb_plugin.model.trace.table import (
+    CollectiveArgs,
+    CounterEvents,
+    CounterSeries,
+    DeviceArgs,
+    MemoryEvents,
+    OperatorArgs,
+    PythonArgs,
+    RawTrace,
+)
 from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import PYTORCH, PYTORCH_LEGACY
 
@@ -57,7 +68,6 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty ``Reading`` of a whole trace. The caller adds the events."""
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
@@ -72,8 +82,6 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
 
 
 class Reading:
-    """A trace that is being read."""
-
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
         self._window = options.window
@@ -94,7 +102,6 @@ class Reading:
             self.take(self.decoding(text, True), True, 0)
 
     def text_ids(self, texts: Sequence[str]) -> Int32:
-        """Returns string ids of texts, for ``take_columns``."""
         return self._collector.interner.names.of(texts)
 
     def take_columns(
@@ -108,7 +115,6 @@ class Reading:
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of consecutive rows that ``take_columns`` added."""
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:
@@ -201,3 +207,53 @@ def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
         value = int(value)
     is_time = isinstance(value, int) and not isinstance(value, bool) and abs(value) < np.iinfo(np.int64).max
     return value if is_time else None
+
+
+MOST_OF_ONE_NAME = 16  # groups of equally named series with more members are not renumbered
+_PROCESS = re.compile(r"GPU (\d+) Counters\Z")
+
+
+def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEvents, CounterSeries]:
+    """Returns the counters, and the device and unit of each series. Series of the same device get unique names."""
+    devices = {
+        int(pid): found[1] for pid in np.unique(counters.pid) if (found := _PROCESS.match(interner.texts[int(pid)]))
+    }
+    if not devices:
+        return counters, CounterSeries()
+    counters = _numbered_series(counters, np.isin(counters.pid, list(devices)), interner)
+    rows = np.flatnonzero(np.isin(counters.pid, list(devices)))
+    pid, name, series = np.unique(np.stack([c[rows] for c in (counters.pid, counters.name, counters.series)]), axis=1)
+    units = [unit_of_counter(interner.texts[each]) for each in name.tolist()]
+    known = CounterSeries(
+        pid=pid,
+        name=name,
+        series=series,
+        unit=np.array([interner.text(unit) if unit else MISSING for unit in units], np.int32),
+        device=np.array([interner.text(devices[each]) for each in pid.tolist()], np.int32),
+    )
+    return counters, known
+
+
+def _numbered_series(counters: CounterEvents, chosen: Bool, interner: Interner) -> CounterEvents:
+    """Numbers the series that always have the same count of values at one time, aggregated in several ways."""
+    rows = np.flatnonzero(chosen)
+    _, key = np.unique(
+        np.stack([column[rows] for column in (counters.pid, counters.name, counters.series)]),
+        axis=1,
+        return_inverse=True,
+    )
+    pairs = np.stack((key.ravel().astype(np.int64), counters.time_ns[rows]))
+    moments, moment, size = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    most, least = (np.full(int(moments[0][-1]) + 1, start, np.int64) for start in (0, len(rows)))
+    np.maximum.at(most, moments[0], size)
+    np.minimum.at(least, moments[0], size)
+    order = np.argsort(moment.ravel(), kind="stable")
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
+    renamed = np.flatnonzero(((most > 1) & (most <= MOST_OF_ONE_NAME) & (least == most))[key.ravel()])
+    pairs = np.stack((counters.series[rows[renamed]].astype(np.int64), place[renamed]))
+    names, which = np.unique(pairs, axis=1, return_inverse=True)
+    ids = [interner.text(f"{interner.texts[text]} #{number + 1}".strip()) for text, number in names.T.tolist()]
+    series = counters.series.copy()
+    series[rows[renamed]] = np.array(ids, np.int32)[which.ravel()]
+    return replace(counters, series=series)

@@ -82,8 +82,6 @@ LEGACY_DEVICE_PID = "CUDA functions"  # pid of device time in the legacy autogra
 
 
 class Core(msgspec.Struct, frozen=True, eq=False):
-    """Columns with a value for every row."""
-
     start_ns: Int64
     dur_ns: Int64
     name: Int32
@@ -97,8 +95,6 @@ class Core(msgspec.Struct, frozen=True, eq=False):
 
 
 class RowColumns:
-    """Columns of duration events, in the order in which events were added."""
-
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self.sections = Sections(interner)
@@ -124,12 +120,7 @@ class RowColumns:
         texts: tuple[list[Any], list[Any]] | None = None,
         kind: EventKind | None = None,
     ) -> None:
-        """Appends duration events.
-
-        ``new_arguments`` are arguments without a dedicated column. ``no_args`` is an object in which all arguments
-        are missing. ``texts`` contains names and categories, if the caller already extracted them. ``kind``
-        replaces the kind that the category implies.
-        """
+        """Appends events. ``no_args`` is empty. ``texts``: names and categories. ``kind`` replaces the category's."""
         if not events:
             return
         interner, columns = self._interner, self._columns
@@ -161,12 +152,7 @@ class RowColumns:
         self.count += len(events)
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Appends host ranges (operators, annotations, Python calls, runtime calls) from arrays. Returns the index
-        of the first row.
-
-        ``ids`` are the string ids of names, categories, processes and threads. ``args`` contains, for each
-        argument, row indices and values (integers or JSON). Durations are 0 until ``set_durations`` is called.
-        """
+        """Appends host ranges. ``ids``: names, categories, processes, threads. Returns the first row; durations follow."""
         count, first = len(start_ns), self.count
         name, category, pid, tid = ids
         kinds = self._kind_column(category).copy()
@@ -187,17 +173,14 @@ class RowColumns:
         return first
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of consecutive rows, starting at row ``first``."""
         self._columns["dur_ns"].put(first, dur_ns)
 
     def last_ns(self) -> int:
-        """Returns the last end of all rows with plausible times."""
         start, dur = (self._columns[key].view() for key in ("start_ns", "dur_ns"))
         right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
         return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 
     def take(self) -> Core:
-        """Returns all columns, and empties them."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # otherwise module calls would be counted twice
             named = _HOST_RANGES[core.kind]

@@ -25,12 +25,19 @@ Columns = dict[str, npt.NDArray[Any]]
 _OPERATORS = (EventKind.OPERATOR, EventKind.ANNOTATION)
 _PYTHON = (EventKind.PYTHON,)
 _PYTHON_COLUMNS = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
+# fields of ``Args`` and their columns; collectives are few, so no list comprehension per field is needed
+_COLLECTIVE_WORDS = {
+    "collective": "name", "dtype": "dtype", "group_name": "group_name", "group_description": "group_description",
+    "group_ranks": "group_ranks",
+}  # fmt: skip
+_COLLECTIVE_INTEGERS = {
+    "in_elements": "in_elements", "out_elements": "out_elements", "group_size": "group_size",
+    "collective_sequence": "sequence", "source_rank": "source_rank", "destination_rank": "destination_rank",
+}  # fmt: skip
 _SEPARATOR = b"\0"  # never part of valid JSON
 
 
 class Sections:
-    """Argument tables of a trace: operators, Python calls, device work, collectives."""
-
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64
@@ -59,7 +66,6 @@ class Sections:
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds arguments of operators, annotations and events of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
         dims = [a.input_dims for a in args] if "input_dims" in used else []
@@ -111,7 +117,6 @@ class Sections:
         return modules
 
     def add_device(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds arguments of kernels, memcpys, memsets, waits and events of unknown kind."""
         columns: Columns = {}
         if "stream" in used:
             streams = [None if a.stream == -1 else a.stream for a in args]
@@ -139,29 +144,12 @@ class Sections:
     def add_collectives(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
         """Adds collective arguments. The caller selects the rows that have a collective name."""
         columns: Columns = {}
-        words = self._interner.words
-        if "collective" in used:
-            _words(columns, "name", [a.collective for a in args], words)
-        if "dtype" in used:
-            _words(columns, "dtype", [a.dtype for a in args], words)
-        if "in_elements" in used:
-            _integers(columns, "in_elements", [a.in_elements for a in args])
-        if "out_elements" in used:
-            _integers(columns, "out_elements", [a.out_elements for a in args])
-        if "group_size" in used:
-            _integers(columns, "group_size", [a.group_size for a in args])
-        if "group_name" in used:
-            _words(columns, "group_name", [a.group_name for a in args], words)
-        if "group_description" in used:
-            _words(columns, "group_description", [a.group_description for a in args], words)
-        if "group_ranks" in used:
-            _words(columns, "group_ranks", [a.group_ranks for a in args], words)
-        if "collective_sequence" in used:
-            _integers(columns, "sequence", [a.collective_sequence for a in args])
-        if "source_rank" in used:
-            _integers(columns, "source_rank", [a.source_rank for a in args])
-        if "destination_rank" in used:
-            _integers(columns, "destination_rank", [a.destination_rank for a in args])
+        for field, column in _COLLECTIVE_WORDS.items():
+            if field in used:
+                _words(columns, column, [getattr(a, field) for a in args], self._interner.words)
+        for field, column in _COLLECTIVE_INTEGERS.items():
+            if field in used:
+                _integers(columns, column, [getattr(a, field) for a in args])
         self.collectives.add(rows, columns)
 
 

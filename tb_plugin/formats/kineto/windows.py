@@ -23,7 +23,6 @@ _BY_NAME = 255  # used instead of an EventKind if the event's name decides
 
 
 def cut_of(window: Window) -> Cut:
-    """Returns a Cut that selects the events of a window."""
     ids = kind_ids()
 
     def near(events: Sequence[ChromeEvent]) -> tuple[Bool, Bool]:
@@ -39,7 +38,6 @@ def kind_ids() -> Ids:
 
 
 def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> UInt8:
-    """Returns the EventKind of each event. ``ids`` come from ``kind_ids``."""
     kinds = np.array([ids[event.cat] for event in events], np.uint8)
     for i in np.flatnonzero(kinds == _BY_NAME).tolist():
         kinds[i] = kind_of_event(events[i].cat or "", as_text(events[i].name or ""))

@@ -39,7 +39,6 @@ class Columns(Generic[T]):
             column[part] = columns.get(name, MISSING)
 
     def add_rows(self, rows: Sequence[Sequence[int]]) -> None:
-        """Appends rows with one value per column."""
         if rows:
             part = self._room(len(rows))
             for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True):
@@ -53,7 +52,6 @@ class Columns(Generic[T]):
         return slice(begin, self._length)
 
     def build(self) -> T:
-        """Returns all columns, and empties them."""
         columns, self._columns = self._columns, {}
         for column in columns.values():
             column.resize(self._length, refcheck=False)
@@ -66,8 +64,6 @@ def is_number(value: object) -> TypeGuard[int]:
 
 
 class Texts:
-    """Table of distinct texts."""
-
     def __init__(self, log: IssueLog) -> None:
         self.all: list[str] = []
         self._log = log
@@ -140,7 +136,6 @@ class StackTable:
         return self.numbered(tuple(self.frame(frame) for frame in frames[:MAX_FRAMES]))
 
     def numbered(self, frames: tuple[int, ...]) -> int:
-        """Returns the id of a stack. ``frames`` contains frame ids, innermost frame first."""
         return self._stacks.setdefault(frames, len(self._stacks))
 
     def build(self) -> Stacks:

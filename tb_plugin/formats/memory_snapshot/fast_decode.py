@@ -1,7 +1,4 @@
-"""Conversion of scanned events to columns and memo indices.
-
-Events with unusual content are left to the opcode machine.
-"""
+"""Conversion of scanned events to columns and memo indices."""
 
 from __future__ import annotations
 
@@ -176,7 +173,6 @@ class _Run:
         self.bad: Bool = np.zeros(len(self.base), np.bool_)
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the columns of the events, and sets ``bad``."""
         text = self._texts(ACTION)
         self.bad |= text < 0
         names = np.unique(text[text >= 0])
@@ -313,7 +309,6 @@ class _Run:
 
 
 def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
-    """Returns the texts at buffer offsets as an Arrow array of bytes."""
     offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
     source = np.frombuffer(buffer, np.uint8)
     at = np.repeat(begin - offsets[:-1], size) + np.arange(offsets[-1])
@@ -323,7 +318,6 @@ def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
 
 
 def decode_references(buffer: bytes, at: int) -> list[int]:
-    """Returns the memo indices in a reference list that ``scan`` found."""
     found: list[int] = []
     many = buffer[at] == ord("(")
     at += many

@@ -30,8 +30,6 @@ ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 
 
 class Values(msgspec.Struct):
-    """Values of one field of the scanned events."""
-
     form: Bytes
     value: Int64  # number, memo index, hash of a list, or offset of a text
     extra: Int64  # second number, length of a text, or offset of a list
@@ -39,7 +37,6 @@ class Values(msgspec.Struct):
 
     @classmethod
     def none(cls, count: int) -> Values:
-        """Returns a field that no event has."""
         return cls(
             np.zeros(count, np.uint8),
             np.zeros(count, np.int64),
@@ -48,7 +45,6 @@ class Values(msgspec.Struct):
         )
 
     def at(self, rows: Any) -> Values:
-        """Returns the values of the events with these indices."""
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
@@ -63,10 +59,7 @@ class Scan(msgspec.Struct):
     fields: dict[int, Values] = msgspec.field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
-        """Returns the range ``[first, last)`` of events that start at offset ``at`` and follow each other directly.
-
-        The range is empty if no event starts there.
-        """
+        """Returns the range ``[first, last)`` of consecutive events that start at ``at``; may be empty."""
         first = int(np.searchsorted(self.start, at))
         if first == len(self.start) or self.start[first] != at:
             return first, first
@@ -76,8 +69,6 @@ class Scan(msgspec.Struct):
 
 
 class _Piece:
-    """Bytes, with fast access to integers at any offset."""
-
     def __init__(self, buffer: bytes, begin: int, end: int) -> None:
         self.bytes = np.frombuffer(buffer[begin:end] + bytes(_PAD), np.uint8)
         self.size = end - begin
@@ -86,17 +77,12 @@ class _Piece:
         )
 
     def unsigned(self, at: Int64, size: int) -> Int64:
-        """Returns unsigned integers of ``size`` bytes (at most 4) at the given offsets."""
         mask = np.uint64((1 << (8 * size)) - 1)
         return (self.longs[at] & mask).astype(np.int64)
 
 
 def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Scan:
-    """Returns the events in ``buffer[begin:end]``. Events that continue after ``end`` are skipped.
-
-    ``keys`` contains the field for each memo index; -1 = not a text. Memo indices beyond the end of ``keys`` are
-    not texts either.
-    """
+    """Returns the complete events in ``buffer[begin:end]``. ``keys``: field of each memo index; -1 = none."""
     piece = _Piece(buffer, begin, end)
     reading = _Reading(piece, keys)
     found = reading.read()

@@ -17,7 +17,6 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 def is_page(head: bytes) -> bool:
-    """Returns True if the file starts like a page of the memory viewer."""
     return _HTML.match(head) is not None and _VIEWER.search(head) is not None and _START.search(head) is not None
 
 

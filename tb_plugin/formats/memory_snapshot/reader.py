@@ -1,7 +1,4 @@
-"""Reader for allocator snapshots.
-
-The opcode machine in ``_pickle`` interprets pickles, so no code is executed.
-"""
+"""Reader for allocator snapshots."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ from tb_plugin.formats._pickle.machine import Damaged, Ended, Machine, TooLarge
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
-from tb_plugin.formats.memory_snapshot import FORMATS
+from tb_plugin.formats.memory_snapshot import FORMATS, READER_ID
 from tb_plugin.formats.memory_snapshot.columns import Columns, TooMany, is_number
-from tb_plugin.formats.memory_snapshot.filenames import READER_ID
 from tb_plugin.formats.memory_snapshot.html_page import Embedded, is_page
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.formats.memory_snapshot.store import MAX_US
@@ -34,9 +30,7 @@ _RECORD = "Record a new snapshot: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads the files of ``torch.cuda.memory._dump_snapshot`` (pickle protocols 0 to 5), and pages that contain
-    such files.
-    """
+    """Reads files of ``torch.cuda.memory._dump_snapshot`` (protocols 0 to 5), also inside pages."""
 
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
@@ -195,7 +189,6 @@ class _Reading:
 
 
 def _settings(found: Any) -> dict[str, Any]:
-    """Returns the allocator settings whose values are texts, numbers, flags, or tables of such values."""
     plain = (str, int, float, bool)
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
@@ -211,15 +204,11 @@ def _settings(found: Any) -> dict[str, Any]:
 
 
 def abs_fits(value: str | float | bool) -> bool:
-    """Returns True if JSON can represent the setting."""
     return not isinstance(value, int | float) or abs(value) < 2**63
 
 
 def _overflow(root: Mapping[str, Any]) -> tuple[tuple[int, ...], int | None]:
-    """Returns the devices whose history is truncated, and the maximum number of events.
-
-    Only newer files contain these.
-    """
+    """Returns the devices with truncated history, and the maximum number of events, both of newer files only."""
     settings = root.get("allocator_settings")
     places = [root, settings if isinstance(settings, dict) else {}]
     flags = next((place["trace_alloc_overflowed"] for place in places if "trace_alloc_overflowed" in place), None)

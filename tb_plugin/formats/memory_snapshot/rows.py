@@ -24,8 +24,6 @@ STATES = {
 
 
 class Rows(Store):
-    """Converts items from the opcode machine to rows."""
-
     def __init__(self, log: IssueLog) -> None:
         super().__init__(log)
         self.segments = Columns(FinalSegments)
@@ -50,7 +48,6 @@ class Rows(Store):
         return None
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Reads consecutive events directly from the buffer."""
         self.devices = max(self.devices, role.device + 1)
         self._runs.take(role.device, machine)
 
@@ -66,10 +63,7 @@ class Rows(Store):
         return memo_words
 
     def _drop_events(self, items: list[Any], memo: Memo) -> int:
-        """Removes events from the memo, and replaces their stacks and pools by ids.
-
-        Returns how many words the memo still uses for these events.
-        """
+        """Replaces events, stacks and pools in the memo by ids. Returns how many words the memo still uses for them."""
         memo_words = 0
         events = {id(item) for item in items}
         stacks = {id(item["frames"]) for item in items if type(item) is dict and type(item.get("frames")) is list}
@@ -129,7 +123,6 @@ class Rows(Store):
     # -- the final state
 
     def take_segments(self, items: Iterable[Any], is_host: bool = False) -> None:
-        """Adds segments, and the blocks in each segment."""
         for item in items:
             self.spend(1)
             if not isinstance(item, dict) or not self._segment(item, is_host):
@@ -197,10 +190,7 @@ def _context(block: dict[str, Any]) -> tuple[object, object]:
 
 
 def _words(value: object, levels: int) -> int | None:
-    """Returns the size of a container in words of 8 bytes. Texts are not included.
-
-    Returns None if the container has more than ``levels`` nested levels.
-    """
+    """Returns the size of a container in words without texts; None if it is nested deeper than ``levels``."""
     if type(value) is dict:
         values: Iterable[Any] = value.values()
     elif type(value) in (list, tuple):

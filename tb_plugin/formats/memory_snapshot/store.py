@@ -28,8 +28,6 @@ _MAX_ROWS_PER_BYTE = (
 
 
 class Store:
-    """Event columns, and the tables to which they refer."""
-
     def __init__(self, log: IssueLog) -> None:
         self.log = log
         self.texts = Texts(log)
@@ -73,6 +71,5 @@ class Store:
         return code
 
     def unknown_actions(self, text: int, count: int) -> None:
-        """Logs events whose action is unknown."""
         what = f"events with the unknown action '{self.texts.all[text][:60]}' have no effect"
         self.log.add("unknown_action", "unknown", count=count, text=what)

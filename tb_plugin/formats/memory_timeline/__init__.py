@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
 from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats._chrome.sniffing import text_start
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import Candidate, each_file
 from tb_plugin.formats.format_entry import FormatEntry
 
 READER_ID = "memory_timeline"
@@ -38,7 +37,6 @@ _SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns an uncertain candidate, or None for other extensions."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
@@ -63,11 +61,6 @@ def form_of(head: bytes) -> Form | None:
     return "levels" if follows else None
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (candidate_of(file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
-
-
 def _sniff(head: bytes) -> bool:
     return form_of(head) is not None
 
@@ -80,7 +73,7 @@ FORMATS = (
         order=80,
         raw="tb_plugin.model.category_memory:RawCategoryMemory",
         endings=(".json.gz", ".json", ".raw.gz"),
-        find=_find,
+        find=each_file(candidate_of),
         sniff=_sniff,
     ),
 )

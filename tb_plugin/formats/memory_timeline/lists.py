@@ -67,11 +67,7 @@ class Lists:
                 return
 
     def rows(self, width: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yields the inner lists of a list whose opening bracket was consumed, and the index of each.
-
-        An inner list has ``width`` numbers. Invalid entries are logged and skipped, but they count for the index.
-        Stops at text that is not a list.
-        """
+        """Yields inner lists of ``width`` numbers, and their indices. Invalid ones are logged and skipped, but count."""
         place = 0
         while True:
             body, ended = self._next_rows()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from tb_plugin.formats._chrome.filenames import packets_candidate
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import each_file
 from tb_plugin.formats.format_entry import TRACE, FormatEntry
 
 READER_ID = "perfetto"
-
-
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (packets_candidate(READER_ID, file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
 
 
 def _sniff(head: bytes) -> bool:
@@ -30,7 +25,7 @@ FORMATS = (
         order=60,
         raw=TRACE,
         endings=(".pftrace.gz", ".pftrace", ".perfetto-trace"),
-        find=_find,
+        find=each_file(partial(packets_candidate, READER_ID)),
         sniff=_sniff,
         uses=("kineto", "chrome"),
     ),

@@ -54,7 +54,6 @@ class Clocks:
                 self._last[clock] = stated.timestamp * self._units[clock]
 
     def main_ns(self, clock: Clock, stated: int) -> int:
-        """Converts a time of ``clock`` to nanoseconds on the main clock."""
         time = stated * self._units.get(clock, 1)
         if clock in self._incremental:
             time = self._last[clock] = self._last.get(clock, 0) + time

@@ -44,9 +44,7 @@ class Reading(Protocol):
 
     log: IssueLog
 
-    def take_text(self, text: bytes) -> None:
-        """Adds the events of a JSON list."""
-        ...
+    def take_text(self, text: bytes) -> None: ...
 
     def text_ids(self, texts: Sequence[str]) -> Int32: ...
 
@@ -54,15 +52,11 @@ class Reading(Protocol):
         """Adds ranges without durations. Returns the index of the first row."""
         ...
 
-    def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of consecutive rows."""
-        ...
+    def set_durations(self, first: int, dur_ns: Int64) -> None: ...
 
     def state(self, fraction: float) -> ReadState: ...
 
-    def finish(self, document: Any, stream: Any) -> RawTrace:
-        """Returns the trace. Call it once, after the last event."""
-        ...
+    def finish(self, document: Any, stream: Any) -> RawTrace: ...
 
 
 class TorchColumns:
@@ -192,7 +186,6 @@ class TorchColumns:
             self._is_ending = not is_begin[first]
 
     def _args(self, text: bytes, data: UInt8, annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
-        """Returns event indices and values by annotation name."""
         if not len(annotations.message):
             return {}
         found = fields(data, annotations.begin, annotations.end)
@@ -220,7 +213,6 @@ class TorchColumns:
         return args
 
     def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
-        """Returns the values of annotations with the same name as JSON."""
         known, head = self._text.annotations, f"{text_json(name.decode('utf-8', 'replace'))}:"
         members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
         distinct = {member: member[len(head) :].encode() for member in set(members)}

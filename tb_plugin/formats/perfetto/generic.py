@@ -24,8 +24,6 @@ _LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R
 
 
 class _Sequence:
-    """State of one packet sequence (one writer)."""
-
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self.clear()
@@ -43,8 +41,6 @@ class _Sequence:
 
 
 class ToolText:
-    """Converts packets to Chrome events as JSON."""
-
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self._clocks = Clocks(log)
@@ -62,7 +58,6 @@ class ToolText:
         return self._clocks.real_ns()
 
     def look(self, batch: list[Any]) -> None:
-        """Collects track descriptions and clocks, in a first pass."""
         for packet in batch:
             if packet.HasField("track_descriptor"):
                 self._tracks.add(packet.track_descriptor)
@@ -70,11 +65,9 @@ class ToolText:
                 self._clocks.add(packet)
 
     def root(self) -> dict[str, Any]:
-        """Returns the metadata to write before the events."""
         return {}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
-        """Yields the events of a batch of packets."""
         for packet in batch:
             sequence = self._sequences.get(packet.sequence)
             if sequence is None:
@@ -90,7 +83,6 @@ class ToolText:
             yield from self._packet_events(packet, sequence)
 
     def finish(self) -> Iterator[str]:
-        """Yields events with the names of processes and threads."""
         described = set()
         for event, track, name in self._tracks.names():
             described.add(track.pid)
@@ -178,7 +170,6 @@ class ToolText:
         )
 
     def _legacy(self, legacy: Any, phase: str) -> str:
-        """Returns additional JSON members for an event that was recorded in Chrome's format."""
         more = f',"dur":{max(0, legacy.duration_us)}' if phase == "X" else ""
         for field, form in (
             ("unscoped_id", '"id":"{}"'),
@@ -192,7 +183,6 @@ class ToolText:
         return more
 
     def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
-        """Yields the counter values that an event contains in addition to its own data."""
         for uuids, values in (
             (event.extra_counter_track_uuids or sequence.extra_counters, event.extra_counter_values),
             (event.extra_double_counter_track_uuids or sequence.extra_doubles, event.extra_double_counter_values),
@@ -206,10 +196,7 @@ class ToolText:
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
-        """Yields the flow events of a track event.
-
-        The first event with a flow id starts the flow, and later events continue it. A terminating flow id ends it.
-        """
+        """Yields flow events: the first with an id starts the flow, later ones continue it, a terminating id ends it."""
         passing = {*event.flow_ids, *event.old_flow_ids}
         ending = {*event.ending_flow_ids, *event.old_ending_flow_ids}
         for flow in sorted(passing | ending):
@@ -231,6 +218,5 @@ def _value(counter: CounterTrack, reported: float, sequence: _Sequence) -> float
 
 
 def _us(time: int) -> str:
-    """Formats a time as microseconds with three decimals."""
     whole, part = divmod(abs(time), 1000)
     return f"{'-' if time < 0 else ''}{whole}.{part:03d}"

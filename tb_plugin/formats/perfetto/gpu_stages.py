@@ -60,7 +60,6 @@ class Stages:
         self._calls[1].extend(correlations)
 
     def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
-        """Returns the event for a render stage."""
         stage = packet.render_stage
         key = (stage.stage_iid, stage.name_iid, stage.kernel_iid, stage.gpu_id, stage.queue_iid)
         head, lane, is_host = interned.stages.get(key) or self._head(key, interned)
@@ -83,7 +82,6 @@ class Stages:
         return f'{{"ph":"X",{head},"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args.lstrip(",")}}}}}'
 
     def counters(self, packet: Any, interned: Interned, time_ns: int) -> list[str]:
-        """Returns the events for a counter sample."""
         event = packet.gpu_counter_event
         device, names = interned.counters.get(event.descriptor_iid, (event.gpu_id, {}))
         if event.HasField("descriptor"):
@@ -97,7 +95,6 @@ class Stages:
         return events
 
     def names(self, described: set[str]) -> list[str]:
-        """Returns events with the names of devices and queues. Devices in ``described`` already have a name."""
         events = [
             f'{{"ph":"M","name":"process_name","pid":{device},"tid":0,"args":{{"name":"GPU {device}"}}}}'
             for device in sorted({device for device, _ in self._lanes})
@@ -143,7 +140,6 @@ class Stages:
         return lane[0]
 
     def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
-        """Returns the shared JSON of a kind of work, the lane, and whether it is a host node of a graph."""
         stage, name, kernel, device, queue = key
         kind = interned.specifications.get(stage, "")
         lane = self._lane(device, queue, interned)

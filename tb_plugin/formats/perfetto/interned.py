@@ -85,7 +85,6 @@ class Interned:
 
 
 def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
-    """Returns counter names by counter id, for the counters in a descriptor."""
     return {spec.counter_id: clean_text(spec.name, log) for spec in descriptor.specs}
 
 
@@ -124,10 +123,7 @@ class Annotations(dict[bytes, str]):
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
     def _small_integer(self, raw: bytes) -> str:
-        """Decodes an annotation whose value is a small integer, or returns "" for other annotations.
-
-        This bypasses the protobuf runtime and the cache, because such values differ from event to event.
-        """
+        """Decodes a small integer without protobuf and cache, because such values differ per event; "" for others."""
         if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
             return ""
         at = raw[1] + 2

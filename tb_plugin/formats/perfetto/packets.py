@@ -28,10 +28,7 @@ _BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a
 _MAX_VARINT = 10
 _EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")  # empty packets; a small file may contain millions
 _MIN_PARTIAL_BYTES = 4096
-"""Minimum size of an incomplete first packet in a file of which only the first bytes are known.
-
-No text file starts like such a packet.
-"""
+"""Minimum size of an incomplete first packet, like which no text file starts."""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 
 
@@ -47,16 +44,11 @@ class Packets:
         self._inflated = 0
 
     def batches(self) -> Iterator[list[Any]]:
-        """Yields packets in file order."""
         for text, _, offset in self.texts():
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: bytes of complete packets, the end offset of each, and the offset of these
-        bytes in the file.
-
-        Empty packets are skipped.
-        """
+        """Yields undecoded packets: their bytes, the end of each, and the offset in the file. Empty packets are skipped."""
         data = bytearray()
         offset, wanted_bytes = 0, self._chunk_bytes
         while True:
@@ -106,7 +98,6 @@ class Packets:
         return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
-        """Decodes packets, including packets in compressed bundles."""
         packets = self._parsed(text, offset)
         return self._unbundled(packets) if _BUNDLE in text else packets
 

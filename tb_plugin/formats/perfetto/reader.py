@@ -33,9 +33,7 @@ TEXT = 3  # bytes of JSON per byte of packets (measured: 1.4 for PyTorch, up to 
 class OfTorch(Reader[RawTrace], Protocol):
     """The reader of PyTorch's JSON, which also accepts columns."""
 
-    def reading(self, options: ReadOptions) -> Reading:
-        """Returns an empty ``Reading``. The caller adds the events."""
-        ...
+    def reading(self, options: ReadOptions) -> Reading: ...
 
 
 class PerfettoReader(DeclaredReader, entry=FORMATS[0]):

@@ -70,10 +70,7 @@ _SCHEMA = {
     "Thread": "1 pid int32; 2 tid int64; 5 name bytes",
     "Counter": "1 type uint32; 3 unit uint32; 6 unit_name bytes; 4 unit_multiplier int64; 5 is_incremental bool",
 }  # fmt: skip
-"""Fields as "number name type"; an asterisk marks a list.
-
-Numbers and types are those of Perfetto; some names differ.
-"""
+"""Fields as "number name type" (* = list), by the numbers and types of Perfetto."""
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4  # types of track events
 

@@ -6,13 +6,16 @@ PyTorch 2.14 (cupti_monitor) and 2.15 (Cuspy) write such packets.
 from __future__ import annotations
 
 import re
+from array import array
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 from google.protobuf.message import DecodeError
+from isal import isal_zlib
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.perfetto.begin_end_runs import Waiting
 from tb_plugin.formats.perfetto.gpu_stages import Stages
 from tb_plugin.formats.perfetto.interned import Annotations, Interned, remember, text_json
 from tb_plugin.formats.perfetto.schema import BEGIN, END, AnnotationList, Launched, TorchTrace, TrackEvent
@@ -28,11 +31,7 @@ _MINUS_ONE = str(2**31 - 1)  # written by PyTorch for process or stream -1
 
 
 def base_time(packets: list[Any]) -> int | None:
-    """Returns the base time of PyTorch's JSON, or None for a trace of another tool.
-
-    PyTorch writes the base time in the first packets, as equal values of two clocks. On a real machine, these
-    clocks are never equal.
-    """
+    """Returns PyTorch's base time, which its first packets contain as equal values of two clocks; None for other tools."""
     if not packets or not packets[0].HasField("clock_snapshot"):
         return None
     clocks = {clock.clock_id: clock.timestamp for clock in packets[0].clock_snapshot.clocks}
@@ -47,9 +46,75 @@ class _Description(NamedTuple):
     is_complete: bool
 
 
-class TorchText:
-    """Converts PyTorch's packets to events as JSON."""
+_PIECE_BEGINS = 4096  # begins compressed in one piece
+_UNCOMPRESSED_PIECES = 4  # number of pieces that stay uncompressed, so that short recordings are never compressed
 
+
+class Waiting:
+    """Begin events whose ends have not been read, oldest first."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []  # texts of the newest begins
+        self._starts = array("Q")
+        self._tracks = array("Q")
+        self._pieces: deque[tuple[array[int], array[int], list[str] | bytes]] = deque()
+        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the oldest begins
+        self._next = 0  # index of the first open begin in ``_head``
+
+    def add(self, begun: list[tuple[int, int, str]]) -> None:
+        """Appends begin events: start, track and text (without line breaks)."""
+        starts, tracks, texts = zip(*begun, strict=True)
+        self._texts += texts
+        self._starts.extend(starts)
+        self._tracks.extend(tracks)
+        if len(self._texts) >= _PIECE_BEGINS:
+            self._seal()
+
+    def _seal(self) -> None:
+        texts: list[str] | bytes = self._texts
+        if len(self._pieces) >= _UNCOMPRESSED_PIECES:
+            texts = isal_zlib.compress("\n".join(self._texts).encode(), 1)
+        self._pieces.append((self._starts, self._tracks, texts))
+        self._texts, self._starts, self._tracks = [], array("Q"), array("Q")
+
+    def _refill(self) -> bool:
+        if not self._pieces and self._texts:
+            self._seal()
+        if not self._pieces:
+            return False
+        starts, tracks, texts = self._pieces.popleft()
+        if isinstance(texts, bytes):
+            texts = isal_zlib.decompress(texts).decode().split("\n")
+        self._head, self._next = (texts, starts, tracks), 0
+        return True
+
+    def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
+        """Matches ends to the oldest begins, up to the first misfit. Returns texts and durations of the matched events."""
+        texts: list[str] = []
+        durations: list[int] = []
+        while len(texts) < len(ends) and (self._next < len(self._head[0]) or self._refill()):
+            done, at = len(texts), self._next
+            begun = np.frombuffer(self._head[1], np.uint64)[at : at + len(ends) - done]
+            on = np.frombuffer(self._head[2], np.uint64)[at : at + len(begun)]
+            part = slice(done, done + len(begun))
+            duration = (np.array(ends[part], np.uint64) - begun).view(np.int64)
+            fits = (duration >= 0) & (on == np.array(tracks[part], np.uint64))
+            count = len(begun) if fits.all() else int(np.argmin(fits))
+            texts += self._head[0][at : at + count]
+            durations += duration[:count].tolist()
+            self._next += count
+            if count < len(begun):
+                break
+        return texts, durations
+
+    def take(self) -> Iterator[str]:
+        """Yields the texts of all begin events without an end, and removes these events."""
+        while self._next < len(self._head[0]) or self._refill():
+            at, self._next = self._next, self._next + 1
+            yield self._head[0][at]
+
+
+class TorchText:
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
         self._log = log
@@ -65,7 +130,6 @@ class TorchText:
     messages = TorchTrace
 
     def root(self) -> dict[str, Any]:
-        """Returns the metadata to write before the events."""
         return {BASE: self._base}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
@@ -115,7 +179,6 @@ class TorchText:
 
     @property
     def annotations(self) -> Annotations:
-        """Returns the mapping from undecoded annotations to members of a JSON object."""
         return self.interned.annotations
 
     def body(self, start: int, description: _Description, raw: list[bytes]) -> str:
@@ -124,11 +187,9 @@ class TorchText:
         return f'"ts":{start - self._base}e-3,{description.head}{args}}}'
 
     def place(self, uuid: int) -> tuple[str, str]:
-        """Returns the process and thread of a track as JSON."""
         return _place(self._tracks[uuid])
 
     def finish(self) -> Iterator[str]:
-        """Yields the events that require all packets."""
         yield from self._left()
         yield from self.stages.arrows()
         described = {}
@@ -139,7 +200,6 @@ class TorchText:
         self._others.report()
 
     def _paired(self) -> Iterator[str]:
-        """Yields the ranges whose ends have been read."""
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
         yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))

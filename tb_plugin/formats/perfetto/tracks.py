@@ -19,15 +19,11 @@ _NOWHERE = "(no process)"
 
 
 class Track(msgspec.Struct, frozen=True):
-    """Process and thread of a track. Both ids are JSON texts."""
-
     pid: str
     tid: str
 
 
 class CounterTrack(msgspec.Struct, frozen=True):
-    """Name, process and scaling of a counter."""
-
     uuid: int
     pid: str  # JSON
     name: str  # with unit, JSON
@@ -56,7 +52,6 @@ class Tracks:
         return track
 
     def counter(self, uuid: int) -> CounterTrack:
-        """Returns the description of a counter."""
         known = self._counters.get(uuid)
         if known is None:
             known = self._counters[uuid] = self._counter(uuid)
@@ -119,5 +114,4 @@ class Tracks:
 
 
 def name_event(event: str, pid: str, tid: str, name: str) -> str:
-    """Returns the event with the name of a process or thread, as JSON."""
     return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{text_json(name)}}}}}'

@@ -53,7 +53,6 @@ class Translated:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Returns the metadata that precedes the events."""
         return self._text.root()
 
     def take_columns(self, reading: Reading) -> None:
@@ -138,7 +137,6 @@ class Translated:
 
 
 def _merged_events(events: Iterable[str]) -> Iterator[str]:
-    """Joins events into texts of about _PIECE_CHARS characters. Skips empty events."""
     piece: list[str] = []
     size = 0
     for event in filter(None, events):

@@ -74,7 +74,6 @@ def content_start(data: UInt8, at: Int64) -> Int64:
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
-    """Returns the numbers at the given offsets, and the offset after each."""
     byte = data[at]
     value = (byte & 127).astype(np.int64)
     after = at + 1

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.base import each_file
 from tb_plugin.formats.format_entry import FormatEntry
 from tb_plugin.formats.stack_files.filenames import ENDINGS, READER_ID, candidate_of
 
 LOOKS_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
 
 
-def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    found = (candidate_of(file.path) for file in listing)
-    return [candidate for candidate in found if candidate is not None]
-
-
 def _sniff(head: bytes) -> bool:
-    """Returns True for speedscope's JSON, for JSON with stacks by graph node, and for folded stacks."""
     from tb_plugin.formats.stack_files.folded import is_folded
     from tb_plugin.formats.stack_files.nodes import is_by_node
     from tb_plugin.formats.stack_files.speedscope import SCHEMA
@@ -36,7 +29,7 @@ FORMATS = (
         order=110,
         raw="tb_plugin.model.stack_profile:StackProfile",
         endings=ENDINGS,
-        find=_find,
+        find=each_file(candidate_of),
         sniff=_sniff,
     ),
 )

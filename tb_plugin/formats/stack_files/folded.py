@@ -1,7 +1,4 @@
-"""Folded stacks: lines of ``outermost;...;innermost value``.
-
-The last space of a line separates stack and value. The values of equal stacks are added.
-"""
+"""Folded stacks: lines of ``outermost;...;innermost value``."""
 
 from __future__ import annotations
 
@@ -126,7 +123,6 @@ class _Lines:
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Adds the values of equal stacks. Stacks are in order of first appearance."""
     table = pa.concat_tables(tables)
     # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()

@@ -1,7 +1,4 @@
-"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes.
-
-The file is an object that maps decimal node ids to texts of several lines.
-"""
+"""Stacks by CUDA graph node, in the form that ``torch.cuda`` writes."""
 
 from __future__ import annotations
 
@@ -56,11 +53,7 @@ _ID_LIMIT = 2**63
 
 
 def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tuple[NodeStacks, int]:
-    """Returns the stack of each node, and the number of invalid entries.
-
-    ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
-    string id of a text. In the result, calls have the form used in traces: ``file(line): function``.
-    """
+    """Returns the stacks, with calls as ``file(line): function``, and the number of invalid entries."""
     calls: dict[tuple[int, str], int] = {}  # key: index of the calling call, and the line
     known: dict[str, int] = {}
     found: dict[int, int] = {}

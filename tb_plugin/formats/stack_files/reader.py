@@ -31,10 +31,7 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""Substitutions that give frames the same names as in traces.
-
-They remove object addresses, and restore the spaces that export_stacks replaced by underscores.
-"""
+"""Gives frames their names in traces: without addresses, and with spaces that export_stacks replaced."""
 _MEMORY = r"^stream_\d+$"  # outermost frame in collapsed snapshots of torch.cuda._memory_viz; their values are bytes
 _NO_STACKS = "No line contains a stack and a number. Remove the file from the log directory."
 _BLOCK_BYTES = 1024 * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ from msgspec import Struct
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stack_files.content import StackContent
-from tb_plugin.formats.values import to_storable
+from tb_plugin.formats.values import read_damaged_list, to_storable
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.stack_profile import (
     MAX_DEPTH,
@@ -43,7 +42,6 @@ _MAX_NUMBER = 2.0**61
 MOST_IN_ALL = 2.0**62  # larger sums might overflow
 _DEEP = f"frames nested more than {MAX_DEPTH:,} levels deep are attributed to the frame at that level"
 _IMPOSSIBLE = "times more than a year from the median, and samples longer than a year, were skipped"
-_JSON = json.JSONDecoder()
 
 
 class _Frame(Struct):
@@ -120,20 +118,9 @@ def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """Returns the readable objects of a list, and the offset after the last of them."""
-    begin = re.search(opening, text)
-    at = begin.end() if begin else len(text)
     found: list[Any] = []
-    try:
-        while (start := _NEXT.match(text, at)) is not None:
-            item, at = _JSON.raw_decode(text, start.end())
-            found.append(item)
-    except (ValueError, RecursionError):
-        pass
+    _, at = read_damaged_list(text, opening, lambda item, source: found.append(item))
     return to_storable(found, text.encode(errors="replace"), numbers=False), at
-
-
-_NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
 def _name(frame: Any) -> str:
@@ -190,7 +177,6 @@ def _impossible(profile: _Profile, at: Int64, good: Bool) -> Bool:
 
 
 def _small(number: int) -> int:
-    """Returns ``number``, or -1 if it is not a valid index."""
     return number if 0 <= number < 2**31 else -1
 
 
@@ -251,7 +237,6 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, Bool]:
-    """Returns values times ``scale`` as integers, and a boolean mask of the valid values."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)

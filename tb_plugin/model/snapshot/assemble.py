@@ -1,7 +1,4 @@
-"""Assembly of snapshots from reader output.
-
-Computes the lifetimes of blocks and segments, sorts the devices, and converts times so that they start at 0.
-"""
+"""Assembly of snapshots from reader output."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from tb_plugin.model.snapshot.table import (
     Snapshot,
     State,
 )
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, taken
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -41,7 +38,7 @@ def assemble(raw: RawSnapshot) -> Snapshot:
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
     )
     if order is not None:
-        events = _taken(events, order)
+        events = taken(events, order)
     present = np.unique(_last_host(np.concatenate((events.device, raw.segments.device)))).tolist()
     devices = [HOST if device == _HOST_LAST else int(device) for device in present]
     bounds = np.searchsorted(_last_host(events.device), _last_host(np.array(devices, np.int16)))
@@ -87,7 +84,7 @@ def _without_marks(events: Events, first: Int64) -> tuple[Events, Int64]:
     for i in empty:
         kept[first[i] : first[i + 1]] = False
     count[empty] = 0
-    return _taken(events, kept), np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
+    return taken(events, kept), np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
 
 
 _HOST_LAST = 2**15 - 1
@@ -95,10 +92,6 @@ _HOST_LAST = 2**15 - 1
 
 def _last_host(device: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
     return np.where(device == HOST, np.int16(_HOST_LAST), device)
-
-
-def _taken(columns: T, rows: Any) -> T:
-    return type(columns)(**{f: getattr(columns, f)[rows] for f in columns.__struct_fields__})
 
 
 def _concatenated(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
@@ -133,7 +126,7 @@ def _since(annotations: Annotations, origin: int) -> Annotations:
 def _device(
     raw: RawSnapshot, events: Events, device: int, rows: slice
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]], Oddities]:
-    mine = _taken(events, rows)
+    mine = taken(events, rows)
     segments = np.flatnonzero(raw.segments.device == device)
     blocks = raw.blocks
     used = np.flatnonzero((blocks.state != State.INACTIVE) & (raw.segments.device[blocks.segment] == device))
@@ -141,7 +134,7 @@ def _device(
     used = used[(blocks.address[used] != MISSING) | (len(mine.action) == 0)]
     final = Final(used, blocks.address[used], blocks.state[used]) if len(segments) else None
     lives = lives_in_snapshot(mine.action, mine.address, final)
-    ranges, odd = _ranges(mine, _taken(raw.segments, segments))
+    ranges, odd = _ranges(mine, taken(raw.segments, segments))
     oddities = Oddities(lives.unmatched_releases, lives.unreleased_reuse, lives.lost, odd)
     return _blocks(raw, mine, device, lives), _segments(raw, mine, device, ranges, segments), oddities
 
@@ -218,11 +211,7 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
 
 
 def _repeats_stacks(raw: RawSnapshot, events: Events, lives: Lives) -> bool:
-    """Returns whether the stack of each release event is a copy of the stack of the allocation.
-
-    PyTorch records stacks of releases only with ``context="all"``. Returns True if each release event that has a
-    stack has the same stack as the recorded allocation of its block.
-    """
+    """Returns whether release events repeat the stack of the allocation, as PyTorch does without ``context="all"``."""
     recorded = (lives.event != MISSING) & (lives.begin == lives.event)
     whole = np.flatnonzero(recorded & (lives.freed != NEVER) & (lives.freed != MISSING))
     begin, freed = lives.begin[whole], lives.freed[whole]

@@ -67,11 +67,9 @@ class _Groups(msgspec.Struct, frozen=True, eq=False):
     """Consecutive events at the same address, from one allocation to the next. One row per group, except ``what``."""
 
     what: npt.NDArray[np.int8]
-    """Action of each event, sorted by address and event number."""
     event: Int32
     address: Int64
     is_known: Bool
-    """Whether the group starts with an allocation."""
     requested: Int32
     completed: Int32
     following: Int32

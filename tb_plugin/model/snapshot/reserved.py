@@ -28,11 +28,7 @@ class Ranges(msgspec.Struct, frozen=True, eq=False):
 def fixed_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the segments that were allocated as a whole, and the number of inconsistent events.
-
-    Their lives are those of blocks that end without a request. A segment of the final state that has no allocation
-    event existed before the history.
-    """
+    """Returns the segments allocated as a whole, as blocks that end without a request, and the number of odd events."""
     as_block = np.full(len(action), Action.UNKNOWN, np.int8)
     as_block[action == Action.SEGMENT_ALLOC] = Action.ALLOC
     as_block[action == Action.SEGMENT_FREE] = Action.FREE_COMPLETED
@@ -78,8 +74,6 @@ def mapped_ranges(
 
 
 class _Held:
-    """Address ranges that do not overlap, sorted by start. Each range has its own details."""
-
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._held: dict[int, tuple[int, tuple[int, int]]] = {}

@@ -31,8 +31,6 @@ HOST = -1
 
 
 class Action(IntEnum):
-    """Actions of the allocator. The members have PyTorch's names in upper case."""
-
     ALLOC = 0
     FREE_REQUESTED = 1
     FREE_COMPLETED = 2
@@ -62,16 +60,12 @@ class Events(msgspec.Struct, frozen=True, eq=False):
     """Address of the block or segment. For an out-of-memory event, the number of unused bytes of the device."""
     size: Int64 = no_rows(np.int64)
     stream: Int16 = no_rows(np.int16)
-    """Index into ``Snapshot.streams``."""
     time_ns: Int64 = no_rows(np.int64)
     """Time in nanoseconds: since 1970 in a RawSnapshot, since ``origin_ns`` in a Snapshot."""
     stack: Int32 = no_rows(np.int32)
     pool: Int16 = no_rows(np.int16)
-    """Index into ``Snapshot.pools``."""
     context: Int32 = no_rows(np.int32)
-    """String id of the compiled region in which the event happened."""
     metadata: Int32 = no_rows(np.int32)
-    """String id of metadata set by the user."""
     category: Int32 = no_rows(np.int32)
     """String id of the category. Only synthetic snapshots have categories."""
 
@@ -95,7 +89,6 @@ class FinalBlocks(msgspec.Struct, frozen=True, eq=False):
     address: Int64 = no_rows(np.int64)
     size: Int64 = no_rows(np.int64)
     requested: Int64 = no_rows(np.int64)
-    """Requested bytes; -1 if not reported."""
     state: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
@@ -106,7 +99,6 @@ class Stacks(msgspec.Struct, frozen=True, eq=False):
     first: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     frame: Int32 = no_rows(np.int32)
     file: Int32 = no_rows(np.int32)
-    """String id of the source file of each frame."""
     line: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
 
@@ -115,18 +107,14 @@ class Stacks(msgspec.Struct, frozen=True, eq=False):
 
 
 class Annotations(msgspec.Struct, frozen=True, eq=False):
-    """User annotations (``record_function``) during the history."""
-
     device: Int16 = no_rows(np.int16)
     name: Int32 = no_rows(np.int32)
     is_start: Int8 = no_rows(np.int8)
     time_ns: Int64 = no_rows(np.int64)
 
 
-class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
+class _SnapshotColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     events: Events
-    segments: FinalSegments
-    blocks: FinalBlocks
     stacks: Stacks
     annotations: Annotations
     strings: StringTable
@@ -134,8 +122,6 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Stream ids; 0 is the default stream."""
     pools: tuple[tuple[int, int], ...]
     """Ids of memory pools; (0, 0) is the shared pool."""
-    devices: int
-    """Number of device histories in the file, including empty histories."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
@@ -143,6 +129,13 @@ class RawSnapshot(msgspec.Struct, frozen=True, eq=False):
     """c10 DeviceType of the devices, as in MemoryEvents; -1 if not reported."""
     overflowed: tuple[int, ...] = ()
     max_entries: int | None = None
+
+
+class RawSnapshot(_SnapshotColumns, frozen=True, eq=False, kw_only=True):
+    segments: FinalSegments
+    blocks: FinalBlocks
+    devices: int
+    """Number of device histories in the file, including empty histories."""
 
 
 class Blocks(msgspec.Struct, frozen=True, eq=False):
@@ -181,7 +174,6 @@ class Segments(msgspec.Struct, frozen=True, eq=False):
 
 class Oddities(msgspec.Struct, frozen=True):
     unmatched_releases: int = 0
-    """Number of releases of an address that was not allocated."""
     unreleased_reuse: int = 0
     """Number of blocks without a recorded release whose address was allocated again, which ends them."""
     lost_blocks: int = 0
@@ -190,29 +182,16 @@ class Oddities(msgspec.Struct, frozen=True):
     """Number of segments whose allocation or release contradicts other events."""
 
 
-class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
-    events: Events
+class Snapshot(_SnapshotColumns, frozen=True, eq=False, kw_only=True, dict=True, weakref=True):
     first: Int64
     """Index of each device's first event, in the order of ``device_ids``, and the number of all events."""
     blocks: Blocks
     segments: Segments
-    stacks: Stacks
-    annotations: Annotations
-    strings: StringTable
-    streams: tuple[int, ...]
-    pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
     """Ids of the devices that have data. ``HOST`` is the last id."""
-    settings: Mapping[str, Any]
-    report: ReadReport
-    recorder: Recorder
-    device_type: int
     has_history: bool
     """Whether any device has allocator events. Snapshot and annotation events do not count."""
     origin_ns: int
     """Time 0 of the snapshot, in nanoseconds since 1970; 0 if no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
-    """One entry per device, in the order of ``device_ids``."""
-    overflowed: tuple[int, ...]
-    max_entries: int | None

@@ -1,7 +1,4 @@
-"""Assembly of the trace model from reader output.
-
-Sorts the rows, excludes impossible times, computes nesting and links, and determines the steps.
-"""
+"""Assembly of the trace model from reader output."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArg
 
 
 def assemble(raw: RawTrace) -> TraceTable:
-    """Returns the trace model of a raw trace. Times become relative to the first event whose time is plausible.
-
-    The function is long because it computes most columns, each after the columns that it depends on.
-    """
+    """Returns the trace model. Times become relative to the first plausible event."""
     merged = separate_processes(raw)
     raw = merged.raw
     kept, aside = split_by_plausibility(raw)
@@ -220,11 +214,7 @@ def _moved(section: Section, position: Int32) -> Section:
 
 
 def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, Int64, Bool]:
-    """Returns the parent and self time of each operator, module and runtime call, as columns for all rows.
-
-    If a row extends beyond the opened window, its self time includes only time inside the window, because child
-    events outside the window were not read.
-    """
+    """Returns parents and self times. The self time of a row that leaves the window counts only the time inside."""
     parent = np.full(len(rows.start), MISSING, np.int32)
     self_ns = rows.end - rows.start
     overlaps = np.zeros(len(rows.start), np.bool_)
@@ -284,12 +274,7 @@ def _python(rows: Rows, nests: Nests) -> Int32:
 
 
 def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
-    """Returns, for each row, whether it is communication. All kernels launched by a collective operator are
-    communication.
-
-    If the launch of a kernel is not recorded, its external id may identify an annotation such as
-    ``nccl:all_reduce`` instead of an operator.
-    """
+    """Returns a mask of communication. Without a recorded launch, a kernel's external id may name an annotation."""
     collective = known.copy()
     kernels = rows.of(EventKind.KERNEL)
     by_operator = kernels[operator[kernels] != MISSING]
@@ -338,19 +323,12 @@ def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[T
 
 
 class _Drawn(msgspec.Struct, frozen=True, eq=False):
-    """Vertical position of each row on its track, and whether each host row partially overlaps another row."""
-
     depth: npt.NDArray[np.int16]
     overlaps: Bool
 
 
 def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
-    """Returns the vertical position of each row. Host ranges, Python calls, device work and all other rows are
-    stacked separately from each other.
-
-    Device rows are never marked as overlapping, because kernels of one stream may overlap by design (programmatic
-    dependent launch).
-    """
+    """Stacks rows by groups of kinds. Device rows never count as overlapping: kernels of a stream may overlap by design."""
     depth = np.zeros(len(rows.start), np.int16)
     overlaps = np.zeros(len(rows.start), np.bool_)
     groups = (

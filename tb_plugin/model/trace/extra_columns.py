@@ -1,7 +1,4 @@
-"""Profile-specific data: extra columns, vendor tables, reported steps and blocks.
-
-The data is stored and displayed unchanged. It is only used by analyses that are specific to one kind of profile.
-"""
+"""Profile-specific data: extra columns, vendor tables, reported steps and blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tb_plugin.model.trace.schema import no_rows
+from tb_plugin.model.trace.schema import no_rows, taken
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -54,7 +51,6 @@ class OpenColumn(msgspec.Struct, frozen=True, eq=False):
     """An extra property of some rows. The property has the same name as in the profile."""
 
     key: str
-    """Name of the property in the profile; unique within a trace."""
     row: Int32
     """Rows that have the property; in ascending order if the column belongs to a TraceTable."""
     value: npt.NDArray[Any]
@@ -79,13 +75,10 @@ class ReportedColumn(msgspec.Struct, frozen=True, eq=False):
     key: str
     title: str
     unit: str
-    """Unit as written in the profile; empty if the column has no unit."""
     values: pa.Array
 
 
 class ReportedTable(msgspec.Struct, frozen=True, eq=False):
-    """A table that the profiler writes, with all columns unchanged."""
-
     name: str
     """Name of the table in URLs: letters, digits and ``_``; unique within a trace."""
     title: str
@@ -93,10 +86,7 @@ class ReportedTable(msgspec.Struct, frozen=True, eq=False):
 
 
 class ReportedSteps(msgspec.Struct, frozen=True, eq=False):
-    """Steps that the profiler reports in a separate table, not as annotations.
-
-    The steps are sorted by time. Times are on the same clock as the ``start_ns`` of rows.
-    """
+    """Steps that the profiler reports in a separate table, by time, on the clock of rows."""
 
     label: tuple[str, ...]
     start_ns: Int64
@@ -108,10 +98,7 @@ RELEASE_WITHOUT_ALLOCATION = -2
 
 
 class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
-    """Extra data about allocator events, one row per event.
-
-    Empty if the profiler reports no such data. -1 = not reported.
-    """
+    """Extra data about allocator events, one row per event, or empty. -1 = not reported."""
 
     name: Int32 = no_rows(np.int32)
     """String id of the operator or component that requested the block. Releases have no such name."""
@@ -122,46 +109,31 @@ class ReportedMemory(msgspec.Struct, frozen=True, eq=False):
 
 
 class AllocatorBlocks(msgspec.Struct, frozen=True, eq=False):
-    """Memory blocks that the profiler reports with allocation and release times.
-
-    Times are on the same clock as the ``start_ns`` of rows. -1 = absent.
-    """
+    """Memory blocks that the profiler reports, with times on the clock of rows. -1 = absent."""
 
     start_ns: Int64 = no_rows(np.int64)
     end_ns: Int64 = no_rows(np.int64)
-    """Release time; -1 if unknown."""
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
-    """String id of the operator or component that requested the block."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator."""
     device_type: Int32 = no_rows(np.int32)
-    """c10 DeviceType, as in MemoryEvents."""
     device_id: Int32 = no_rows(np.int32)
 
 
 class AllocatorTotals(msgspec.Struct, frozen=True, eq=False):
-    """Memory totals of allocators or software components over time. A total is valid until the next total of the
-    same allocator and device.
-
-    -1 = absent; ``reserved`` may be ``RELEASE_WITHOUT_ALLOCATION``.
-    """
+    """Totals of allocators or components; each is valid until the next of the same allocator and device. -1 = absent."""
 
     time_ns: Int64 = no_rows(np.int64)
     allocated: Int64 = no_rows(np.int64)
     reserved: Int64 = no_rows(np.int64)
     active: Int64 = no_rows(np.int64)
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator or component."""
     device_type: Int32 = no_rows(np.int32)
     device_id: Int32 = no_rows(np.int32)
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns the columns after each row number is replaced by ``position[row]``, sorted by the new row number.
-
-    Rows whose position is -1 are dropped.
-    """
+    """Replaces row numbers by ``position[row]`` (-1 drops the row), and sorts by row number."""
     moved = []
     for column in columns:
         row = position[column.row]
@@ -175,15 +147,6 @@ def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenC
 def blocks_from(blocks: AllocatorBlocks, origin: int) -> AllocatorBlocks:
     """Returns the blocks sorted by start. Their times are converted to times relative to ``origin``."""
     order = np.argsort(blocks.start_ns, kind="stable")
-    columns = {f: getattr(blocks, f)[order] for f in blocks.__struct_fields__}
-    columns["end_ns"] = np.where(columns["end_ns"] == -1, -1, columns["end_ns"] - origin)
-    columns["start_ns"] = np.where(columns["start_ns"] == -1, -1, columns["start_ns"] - origin)
-    return AllocatorBlocks(**columns)
-
-
-def totals_from(totals: AllocatorTotals, origin: int) -> AllocatorTotals:
-    """Returns the totals sorted by time. Their times are converted to times relative to ``origin``."""
-    order = np.argsort(totals.time_ns, kind="stable")
-    columns = {f: getattr(totals, f)[order] for f in totals.__struct_fields__}
-    columns["time_ns"] = columns["time_ns"] - origin
-    return AllocatorTotals(**columns)
+    blocks = taken(blocks, order)
+    start, end = (np.where(times == -1, -1, times - origin) for times in (blocks.start_ns, blocks.end_ns))
+    return replace(blocks, start_ns=start, end_ns=end)

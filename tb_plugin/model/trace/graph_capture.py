@@ -50,11 +50,7 @@ class Scopes(msgspec.Struct, frozen=True, eq=False):
         return len(self.kind)
 
     def nearest(self, *kinds: EventKind) -> Int32:
-        """Returns, for each scope, the nearest scope of these kinds: the scope itself or an enclosing scope; -1 =
-        none.
-
-        The last entry of the array is an additional -1, so that index -1 also gives -1.
-        """
+        """Returns, for each scope, itself or the nearest one around it of these kinds; -1 = none, also for index -1."""
         wanted = np.isin(self.kind, kinds)
         found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
         return np.append(found, np.int32(MISSING))
@@ -71,10 +67,7 @@ def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Boo
 
 
 class Sequences(msgspec.Struct, frozen=True, eq=False):
-    """Sequences of device work in launch order.
-
-    The work of sequence i is in rows ``begin[i]`` to ``begin[i + 1] - 1`` of the other columns. -1 = absent.
-    """
+    """Device work in launch order. Sequence i has the rows ``begin[i]`` to ``begin[i + 1] - 1``. -1 = absent."""
 
     begin: Int64 = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
@@ -85,24 +78,17 @@ class Sequences(msgspec.Struct, frozen=True, eq=False):
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
-    """Innermost scope that encloses the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether the capture used several synchronized streams.
-
-    Replays of such a capture may run the work in another order.
-    """
+    """Whether the capture used several streams, so that replays may run the work in another order."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
 
 
 class NodeStacks(msgspec.Struct, frozen=True, eq=False):
-    """Python calls that enclose the launches of graph nodes."""
-
     node: Int64 = no_rows(np.int64)
     """Graph id in the upper 32 bits, node id in the lower 32 bits; ascending."""
     scope: Int32 = no_rows(np.int32)
-    """Index in ``scopes`` of the innermost enclosing call."""
     scopes: Scopes = msgspec.field(default_factory=Scopes)
 
 
@@ -110,7 +96,6 @@ class Captured(msgspec.Struct, frozen=True, eq=False):
     """Data from other recordings about CUDA graphs that are replayed in this trace."""
 
     source: str = ""
-    """Display name of the recording: its run, worker and span, or the name of its file."""
     scopes: Scopes = msgspec.field(default_factory=Scopes)
     sequences: Sequences = msgspec.field(default_factory=Sequences)
     stacks: NodeStacks = msgspec.field(default_factory=NodeStacks)
@@ -133,10 +118,7 @@ _PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences
 def merge_captures(
     strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
 ) -> tuple[Captured, StringTable]:
-    """Returns the merged captures, and a copy of ``strings`` to which the texts of the captures are added.
-
-    Existing string ids do not change. If several captures have a stack for the same node, the first stack is used.
-    """
+    """Merges captures (the first stack of a node wins), and appends their texts to ``strings``."""
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]
     for captured, theirs in captures:
         strings, of = _added(strings, captured, theirs)

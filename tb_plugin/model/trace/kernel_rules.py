@@ -17,18 +17,10 @@ class RuleFile(msgspec.Struct, frozen=True):
 
 
 class ClassNames(msgspec.Struct, frozen=True, eq=False):
-    """Kernel and operator names that match a rule, and their kernel classes."""
-
     name: npt.NDArray[np.int32] = no_rows(np.int32)
-    """String id of the kernel or operator name."""
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """True if the name is an operator's name.
-
-    The class of an operator is used only if no rule matches the kernel name.
-    """
+    """Whether the name is an operator's, used only if no rule matches the kernel."""
     kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
-    """``KernelClass`` of the name."""
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
-    """String id of the rule's text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
     """Whether the user wrote the rule. Rules from the user take precedence over built-in rules."""

@@ -15,12 +15,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
-    """Returns the lane of each row on its track. Lanes are numbered from 0. Rows must be sorted by start, then
-    longest first.
-
-    Each operation gets the first unused lanes. All operations of a track get the same number of lanes: the number
-    that the deepest operation needs. Two operations therefore never share a lane at the same time.
-    """
+    """Returns the lane of each row. Rows are sorted by start, then longest first. Operations of a track have equal height."""
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
     number, count = number_groups(operation)
     first = np.full(count, len(start), np.int64)

@@ -21,15 +21,12 @@ _VARYING = r"\d+"
 
 
 class Launches(msgspec.Struct, frozen=True, eq=False):
-    """Launches of kernels by one thread, sorted by time."""
-
     row: Int64
     start: Int64
     end: Int64
     token: Int64
     """Id of the kernel name without its digits. Launches whose kernel names differ only in digits have the same id."""
     count: Int64
-    """Number of kernels that each launch starts."""
     pause: Int64
     """CPU time between the previous launch and this one; 0 for the first launch."""
     last_end: int
@@ -37,10 +34,7 @@ class Launches(msgspec.Struct, frozen=True, eq=False):
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
-    """Returns the kernel launches of a thread; None if the thread launches no kernels.
-
-    If ``track`` is None, the thread that launches most kernels is used.
-    """
+    """Returns the kernel launches of a thread (None = the one with most); None if it launches no kernels."""
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
     if not len(kernels):

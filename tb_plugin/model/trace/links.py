@@ -13,10 +13,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
-    """Returns, for each wanted key, the first row that has this key; -1 = none. Keys below 1 never match.
-
-    ``keys`` contains the key of each entry in ``rows``, in ascending order.
-    """
+    """Returns, for each wanted key, the first row that has this key; -1 = none. Keys below 1 never match."""
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
     keys, rows = keys[proper], rows[proper]
@@ -31,13 +28,7 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
 
 
 def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
-    """Returns, for each row in ``targets``, the first row in ``rows`` that has the same key and belongs to the same
-    process; -1 = none.
-
-    ``keys`` contains the keys of ``rows``, and ``wanted`` contains the keys of ``targets``. ``of`` contains the
-    process of each row of the trace (-1 = unknown), or is None if there is only one process. If the process of a
-    target is unknown, only keys that occur in a single process match.
-    """
+    """Does ``first_with_key`` within each process. If a target's process is unknown, only keys of a single process match."""
     if of is None:
         return first_with_key(keys, rows, wanted)
     numbers, place = np.unique(np.concatenate((keys, wanted)), return_inverse=True)
@@ -92,10 +83,7 @@ def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]
 
 
 def rows_starting_at(track: Int32, start: Int64, rows: Int64, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the innermost row in ``rows`` that starts exactly at that time; -1 = none.
-
-    If several rows start at that time, the last of them in sort order is the innermost.
-    """
+    """Returns, for each track and time, the last row in ``rows`` that starts exactly then; -1 = none."""
     found = np.full(len(at), MISSING, np.int32)
     if not len(rows) or not len(at):
         return found

@@ -36,20 +36,14 @@ _MIN_REPEATED_SHARE = 0.01
 
 
 class Merged(msgspec.Struct, frozen=True, eq=False):
-    """A raw trace in which each process has its own devices, and the process of each row.
-
-    Processes are numbered from 0; -1 = unknown. ``process`` is None if ids are unique in the whole file.
-    """
+    """A raw trace with separate devices per process, and the process of each row; None = a single process."""
 
     raw: RawTrace
     process: Int32 | None = None
 
 
 def separate_processes(raw: RawTrace) -> Merged:
-    """Separates the devices of a merged trace, so that each process has its own devices.
-
-    A trace that is not merged is returned unchanged.
-    """
+    """Gives each process of a merged trace its own devices. Returns other traces unchanged."""
     if raw.is_external_id_sure:  # such ids do not come from a framework
         return Merged(raw)
     found = processes(raw)
@@ -89,10 +83,7 @@ def _repeated(raw: RawTrace) -> int:
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """Returns the process of each row (-1 = unknown), and the names of the processes.
-
-    Returns None if there is only one process.
-    """
+    """Returns the process of each row (-1 = unknown) and the names of the processes; None for a single process."""
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
     counted = raw.pid + 1  # -1 = none
@@ -235,10 +226,7 @@ def _pid_processes(
 
 
 def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bool) -> tuple[Int32, Int32]:
-    """Returns the process of each host that launches work, and the process of each device; -1 = unclear.
-
-    If ids are unique, all hosts that launch work on the same device belong to the same process.
-    """
+    """Returns the process of each launching host and of each device; -1 = unclear. Unique ids join hosts of a device."""
     of_host = np.arange(score.shape[1], dtype=np.int32)
     best = score.max(axis=1)
     if not collide:

@@ -49,10 +49,7 @@ class RankTrace(msgspec.Struct, frozen=True, eq=False):
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file.
-
-    Returns no ranks if the file has only one rank, or if its ranks cannot be separated.
-    """
+    """Returns the ranks of a merged file; none if there is only one, or if they cannot be separated."""
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []

@@ -37,11 +37,7 @@ MARKER_NAME = re.compile(
 
 
 def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
-    """Returns the kind of each row.
-
-    Old profilers wrote steps, data loading and optimizer ranges as operators. This function treats them as
-    annotations.
-    """
+    """Returns the kind of each row. Steps, data loading and optimizer ranges of old profilers become annotations."""
     marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
     kind = raw.kind.copy()
     kind[marker & (kind == EventKind.OPERATOR)] = EventKind.ANNOTATION
@@ -71,10 +67,7 @@ def split_by_plausibility(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
-    """Returns, for each time, whether it is more than a year from the median of the times selected by ``known``.
-
-    ``known`` must select at least one time.
-    """
+    """Returns whether each time is over a year from the median of the ``known`` times, of which there is at least one."""
     # Dividing by 4 keeps the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
     return far
@@ -87,11 +80,7 @@ def far_from(time_ns: Int64, origin: int) -> Bool:
 
 
 def is_summable(values: Int64) -> Bool:
-    """Returns, for each value, whether to include it in the sum, so that the sum fits into 64 bits.
-
-    If the sum could overflow, large values are excluded: those above the 64-bit limit divided by the number of
-    values.
-    """
+    """Returns which values to include so that the sum fits into 64 bits: large values are excluded if it could overflow."""
     sizes = np.abs(values.astype(np.float64))
     if sizes.sum() <= MOST:
         return np.ones(len(values), np.bool_)
@@ -100,19 +89,12 @@ def is_summable(values: Int64) -> Bool:
 
 
 def overlaps_range(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Returns whether each event overlaps the range ``[begin, end)``.
-
-    An event of zero duration overlaps the range if it starts inside the range.
-    """
+    """Returns whether each event overlaps ``[begin, end)``. Events of zero duration count if they start inside."""
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Returns the indices of the ``kept`` rows, sorted by start, then longest first.
-
-    Rows with the same start and duration are sorted by kind (enclosing kinds first), id, name and thread. The
-    result never depends on the order in the file.
-    """
+    """Sorts the ``kept`` rows by start, longest first, then kind, id, name and thread, never by their order in the file."""
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")
     ordered = start[order]

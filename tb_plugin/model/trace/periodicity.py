@@ -37,10 +37,7 @@ class Words:
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns all positions in the sequence that start a part equal to ``[begin, begin + length)``.
-
-        The equal parts may overlap each other.
-        """
+        """Returns all positions of parts equal to ``[begin, begin + length)``. They may overlap."""
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
@@ -53,10 +50,7 @@ def _powers(base: int, count: int) -> UInt64:
 
 
 def likely_periods(sequence: Int64, repeats: int) -> list[int]:
-    """Returns the likely periods of a sequence, ascending.
-
-    Considers parts with a length of 1, 2, 4, ... numbers, and uses the most common distances between equal parts.
-    """
+    """Returns likely periods, ascending: common distances between equal parts of 1, 2, 4, ... numbers."""
     rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
     while length * repeats <= len(sequence):
         order = np.argsort(rank, kind="stable")
@@ -71,9 +65,7 @@ def likely_periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def periodic_runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns the start and length of each section in which every number equals the number that follows one period
-    later.
-    """
+    """Returns start and length of each section in which every number repeats one period later."""
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)
@@ -89,10 +81,7 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the index of the longest pause, and the duration of the second longest pause.
-
-    The index is -1 unless the longest pause is at least twice as long as the second longest pause.
-    """
+    """Returns the index of the longest pause (-1 unless twice the second), and the second longest pause."""
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))
     return (at if pauses[at] > 0 and pauses[at] >= STANDS_OUT * second else -1), second

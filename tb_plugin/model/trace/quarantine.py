@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory, totals_from
+from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory
 from tb_plugin.model.trace.order import MOST, far_from, is_summable
 from tb_plugin.model.trace.report import Issue, ReadReport
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, taken_since
 from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -23,11 +23,7 @@ _IMPOSSIBLE = {
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with an additional issue about impossible data.
-
-    ``quarantined`` is the number of excluded events. ``partly`` is the number of events of which only some values
-    are excluded.
-    """
+    """Adds an issue: ``quarantined`` events are excluded, ``partly`` only lose some values."""
     if not quarantined + partly:
         return report
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
@@ -50,30 +46,22 @@ def without_impossible_numbers(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: ReportedMemory, origin: int
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
-    """Returns the plausible allocator events sorted by time, their reported data, and three numbers of events.
-
-    The numbers count events with impossible times, events with impossible sizes, and events with impossible totals.
-    Events with impossible times or sizes are excluded. If only the total is impossible, the total is replaced by
-    -1.
-    """
+    """Returns plausible events by time, their reported data, and how many had impossible times, sizes and totals."""
     far = far_from(memory.time_ns, origin)
     big = ~far
     big[~far] = ~is_summable(memory.bytes[~far])
     order = np.flatnonzero(~far & ~big)
     order = order[np.argsort(memory.time_ns[order], kind="stable")]
-    columns = {f: getattr(memory, f)[order] for f in memory.__struct_fields__}
-    columns["time_ns"] = columns["time_ns"] - origin
-    wrong = np.zeros(len(order), np.bool_)
-    for key in ("total_allocated", "total_reserved"):
-        over = np.abs(columns[key].astype(np.float64)) > MOST
-        columns[key] = np.where(over, MISSING, columns[key])
-        wrong |= over
+    kept = taken_since(memory, order, origin)
+    totals = kept.total_allocated, kept.total_reserved
+    over = [np.abs(total.astype(np.float64)) > MOST for total in totals]
+    allocated, reserved = (np.where(wrong, MISSING, total) for wrong, total in zip(over, totals, strict=True))
     return (
-        MemoryEvents(**columns),
+        replace(kept, total_allocated=allocated, total_reserved=reserved),
         _reported_memory(stated, order, origin),
         int(far.sum()),
         int(big.sum()),
-        int(wrong.sum()),
+        int((over[0] | over[1]).sum()),
     )
 
 
@@ -86,22 +74,17 @@ def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> Repor
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns the totals sorted by time, and the number of totals that were excluded because their times are
-    impossible.
-    """
+    """Returns the totals by time, and the number that were excluded because of impossible times."""
     far = far_from(totals.time_ns, origin)
-    kept = AllocatorTotals(**{f: getattr(totals, f)[~far] for f in totals.__struct_fields__})
-    return totals_from(kept, origin), int(far.sum())
+    rows = np.flatnonzero(~far)
+    rows = rows[np.argsort(totals.time_ns[rows], kind="stable")]
+    return taken_since(totals, rows, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns the counter values sorted by time, and the number of events that were excluded because their times
-    are impossible.
-    """
+    """Returns the counter values by time, and the number of events excluded because of impossible times."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)
     order = order[np.argsort(time[order], kind="stable")]
-    columns = {f: getattr(counters, f)[order] for f in counters.__struct_fields__}
-    columns["time_ns"] = columns["time_ns"] - origin
-    return CounterEvents(**columns), len(np.unique(counters.event[bad]))
+    return taken_since(counters, order, origin), len(np.unique(counters.event[bad]))

@@ -1,7 +1,4 @@
-"""Recorded arrows (flow events) and the events that they connect.
-
-Each end of an arrow is recorded as a time on a thread or stream.
-"""
+"""Recorded arrows (flow events) and the events that they connect."""
 
 from __future__ import annotations
 

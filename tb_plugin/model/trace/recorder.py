@@ -19,14 +19,10 @@ NO_ADVICE = Advice("")
 
 
 class ThreadRole(msgspec.Struct, frozen=True):
-    """The role of a framework thread, identified by the name or the events of the thread.
-
-    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
-    """
+    """Role of a framework thread. Patterns are RE2 expressions that match anywhere; "" matches nothing."""
 
     title: str
     threads: str = ""
-    """Pattern for thread names."""
     events: str = ""
     """Pattern for event names. A thread has the role if at least one of its events matches."""
     all_must_match: bool = False
@@ -34,18 +30,12 @@ class ThreadRole(msgspec.Struct, frozen=True):
 
 
 class StageFrames(msgspec.Struct, frozen=True):
-    """Stack frames that identify training stages. Frames are texts such as ``path(line): function``.
-
-    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
-    """
+    """Frames of training stages. Patterns are RE2 expressions that match anywhere; "" matches nothing."""
 
     clear: str = ""
-    """Frame that clears gradients."""
     step: str = ""
-    """Frame that runs an optimizer step."""
     backward: str = ""
     forward: str = ""
-    """Frame that calls a module."""
     setup: str = ""
     """Frame of setup code. A module call inside setup code is not a forward pass."""
     data: str = ""
@@ -55,14 +45,10 @@ class StageFrames(msgspec.Struct, frozen=True):
 
 
 class HostNames(msgspec.Struct, frozen=True):
-    """Names of events on the CPU for which a device waits: operators, annotations and Python calls.
-
-    Patterns are RE2 regular expressions that match anywhere; "" matches nothing.
-    """
+    """CPU events for which a device waits. Patterns are RE2 expressions that match anywhere; "" matches nothing."""
 
     compiling: str = ""
     collecting: str = ""
-    """Pattern for garbage collection in Python."""
     profiling: str = ""
     loading: str = ""
     """Pattern for loading a batch in the training thread."""
@@ -75,10 +61,7 @@ class HostNames(msgspec.Struct, frozen=True):
 
 
 class OperatorNames(msgspec.Struct, frozen=True):
-    """Names of operators, grouped by purpose.
-
-    Patterns are regular expressions that match anywhere; "" matches nothing.
-    """
+    """Names of operators, grouped by purpose. Patterns are regular expressions that match anywhere; "" matches nothing."""
 
     product: str = ""
     """Pattern for matrix multiplications of input 0 by input 1."""
@@ -86,9 +69,7 @@ class OperatorNames(msgspec.Struct, frozen=True):
     """Pattern for matrix multiplications of input 1 by input 2, where input 0 is added to the product."""
     batched_product: str = ""
     single: str = ""
-    """Pattern for input types with 32-bit numbers."""
     half: str = ""
-    """Pattern for input types with 16-bit numbers."""
     softmax: str = ""
     """Pattern for forward and backward softmax operators, but not log-softmax."""
     updating: str = ""
@@ -99,9 +80,7 @@ class OperatorNames(msgspec.Struct, frozen=True):
     """Pattern for optimizer work outside of the optimizer step, such as clearing gradients."""
     casting: str = ""
     learning: str = ""
-    """Names of operators, annotations and device work that occur only in the backward pass or in the optimizer, and
-    therefore only in training.
-    """
+    """Names that occur only in the backward pass or the optimizer, and therefore only in training."""
     laying_out: str = ""
     """Operators that convert the memory layout. They copy data only if the layout changes."""
     reducing: str = ""
@@ -113,10 +92,7 @@ class OperatorNames(msgspec.Struct, frozen=True):
 
 
 class ParallelNames(msgspec.Struct, frozen=True):
-    """Names for distributed training. Patterns are regular expressions that match anywhere; "" matches nothing.
-
-    A range is an annotation, operator or Python call that encloses a launch.
-    """
+    """Names of ranges, operators and kernels in distributed training. Patterns match anywhere; "" matches nothing."""
 
     sharding: str = ""
     """Ranges that gather, reduce, copy or move shards of parameters or gradients."""
@@ -127,7 +103,6 @@ class ParallelNames(msgspec.Struct, frozen=True):
     copying_out: str = ""
     """Ranges that copy gathered data to its destination."""
     sending: str = ""
-    """Ranges that send data from one rank to another."""
     receiving: str = ""
     exchanging: str = ""
     """Ranges that send and receive data at the same time."""
@@ -136,7 +111,6 @@ class ParallelNames(msgspec.Struct, frozen=True):
     offloading: str = ""
     """Ranges that copy data between host and device to offload memory."""
     routing: str = ""
-    """Kernels and operators that sort tokens by expert."""
     experts: str = ""
     """Operators and kernels that multiply the matrices of experts."""
     dispatching: str = ""
@@ -144,10 +118,7 @@ class ParallelNames(msgspec.Struct, frozen=True):
     combining: str = ""
     """Ranges and kernels that return the experts' results."""
     dimensions: tuple[tuple[str, str], ...] = ()
-    """Parallel dimensions (tensor, pipeline, data, ...). Each has a pattern for group descriptions.
-
-    A description may match the patterns of several dimensions.
-    """
+    """Parallel dimensions (tensor, pipeline, data, ...), each with a pattern for group descriptions."""
     split_sizes: tuple[str, str] = ("", "")
     """Keys of two extra columns: the size sent to each rank, and the size received from each rank."""
 
@@ -162,15 +133,9 @@ class CompiledNames(msgspec.Struct, frozen=True):
     wrapping: str = ""
     """Ranges between the call of compiled code and the call of its graphs."""
     resumed: str = ""
-    """Stack frame of a function that resumes after a graph break.
-
-    The regex groups are the file, the interrupted function and the line.
-    """
+    """Frame that resumes after a graph break. Groups: file, interrupted function, line."""
     kernel: str = ""
-    """Name of a generated kernel.
-
-    The regex groups are the code of the kernel's kind (optional), and the kernel's operators.
-    """
+    """Generated kernel. Groups: code of the kernel's kind (optional), its operators."""
     kinds: tuple[tuple[str, str], ...] = ()
     """Codes in kernel names for the kinds of generated kernels, each with its meaning."""
     operators: tuple[str, ...] = ()
@@ -180,17 +145,13 @@ class CompiledNames(msgspec.Struct, frozen=True):
 
 
 class KernelFacts(msgspec.Struct, frozen=True):
-    """Names in profiles for properties of kernels (see ``OpenColumn``).
-
-    If there are several names, the first name that occurs in the profile is used.
-    """
+    """Names in profiles for properties of kernels (see ``OpenColumn``); the first that occurs is used."""
 
     type: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
     """Kind of device core that runs the kernel."""
     shapes: tuple[str, ...] = ()
     step: tuple[str, ...] = ()
-    """Number of the step in which the kernel ran."""
     counted: tuple[str, ...] = ()
     """Values of ``core`` that have separate columns in the profiler's operator tables."""
     counted_word: str = ""
@@ -200,27 +161,16 @@ class KernelFacts(msgspec.Struct, frozen=True):
 
 
 class StepPattern(msgspec.Struct, frozen=True):
-    """Annotation names of server iterations. If a name matches several patterns, the data of all these patterns is
-    combined.
-
-    ``regex`` is an RE2 expression. The allowed named groups are in ``GROUPS`` of
-    ``model/trace/steps/annotations.py``.
-    """
+    """Names of server iterations: an RE2 expression with the groups of ``steps/annotations.GROUPS``."""
 
     framework: str
     regex: str
     modes: tuple[tuple[str, str], ...] = ()
-    """Mode for each text that the group ``mode`` can match.
-
-    If ``modes`` is empty, the matched text itself is the mode.
-    """
+    """Mode for each text of the group ``mode``; if empty, the text itself is the mode."""
     mode: str = ""
     """Mode for matching names that contain no mode."""
     speculative: tuple[str, ...] = ()
-    """Texts that mean speculative decoding if the group ``mode`` matches them.
-
-    The number of tokens per request is then unknown.
-    """
+    """Texts of the group ``mode`` that mean speculative decoding, with unknown tokens per request."""
     source: str = ""
     """Repository and file in which the framework writes these names."""
     checked: str = ""
@@ -233,11 +183,7 @@ class Recorder(msgspec.Struct, frozen=True):
     id: str = ""
     name: str = ""
     advice: Mapping[str, Advice] = msgspec.field(default_factory=dict)
-    """Advice by key.
-
-    A key is a rule id, a rule id followed by a case (``.inference``), or the name of a missing view
-    (``view.kernels``).
-    """
+    """Advice by rule id, optionally with a case (``.inference``), or by missing view (``view.kernels``)."""
     threads: tuple[ThreadRole, ...] = ()
     """Roles of threads in display order. Each thread has the first role that matches it."""
     packages: tuple[str, ...] = ()
@@ -255,26 +201,17 @@ class Recorder(msgspec.Struct, frozen=True):
     """Annotations that mark steps. These annotations are used only if the profiler did not mark any steps."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """RE2 regular expression for frames, operators and annotations in programs whose iterations are not marked
-    (servers, image pipelines).
-
-    The expression matches anywhere in the name; "" matches nothing.
-    """
+    """RE2 pattern for names in programs whose iterations are not marked (servers, image pipelines); "" = none."""
     marks: tuple[tuple[str, str], ...] = ()
     """Names of servers, each with an RE2 expression that matches the start of the server's step names."""
     numbers_operators: bool = False
-    """Whether the external ids of operators and annotations are consecutive.
-
-    There may be gaps where another thread starts a block of ids.
-    """
+    """Whether external ids are consecutive, with gaps where another thread starts a block of ids."""
 
     def todo(self, finding: str) -> str:
-        """Returns the fix for a finding; "" if the tool has none."""
         advice = self.advice.get(finding)
         return advice.todo if advice else ""
 
     def references(self, finding: str) -> tuple[tuple[str, str], ...]:
-        """Returns the titles and URLs of documents about a finding."""
         advice = self.advice.get(finding)
         return advice.references if advice else ()
 

@@ -10,14 +10,7 @@ Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 
 
 class Issue(msgspec.Struct, frozen=True):
-    """One kind of irregularity in a file.
-
-    - ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category``, ...).
-    - ``text`` is the description for users.
-    - ``count`` is the number of irregular events or positions.
-    - ``first_offset`` is the byte offset of the first irregularity in the uncompressed text.
-    - ``examples`` are at most five short excerpts.
-    """
+    """One kind of irregularity. ``code`` is stable; ``first_offset`` is a byte offset in the uncompressed text."""
 
     code: str
     outcome: Outcome
@@ -34,10 +27,7 @@ _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database
 
 
 class ReadReport(msgspec.Struct, frozen=True):
-    """Result of reading a file.
-
-    ``file_bytes`` is the size of the file, and ``text_bytes`` is its size after decompression.
-    """
+    """Result of reading a file. ``text_bytes`` is its size after decompression."""
 
     format: str
     file_bytes: int
@@ -49,9 +39,7 @@ class ReadReport(msgspec.Struct, frozen=True):
     events_quarantined: int = 0
     events_unknown: int = 0
     events_other: int = 0
-    """Number of valid events that become neither a row nor a value of the trace, such as names, flow events and
-    marks.
-    """
+    """Valid events that become neither a row nor a value, such as names, flow events and marks."""
     events_outside: int = 0
     """Number of events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True

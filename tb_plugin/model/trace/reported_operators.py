@@ -22,7 +22,6 @@ SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in T
 
 
 def as_reported_table(table: pa.Table) -> ReportedTable:
-    """Converts an operator table to the form in which a trace stores tables."""
     columns = [
         ReportedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()

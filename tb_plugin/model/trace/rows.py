@@ -40,7 +40,6 @@ class Nests:
         self._found: dict[frozenset[int], tuple[Int64, tree.Nesting]] = {}
 
     def of(self, *kinds: EventKind) -> tuple[Int64, tree.Nesting]:
-        """Returns the indices of the rows of these kinds, and the nesting of these rows."""
         key = self._present & frozenset(kinds)
         if key not in self._found:
             rows = self._rows
@@ -49,11 +48,7 @@ class Nests:
         return self._found[key]
 
     def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
-        """Returns three columns about the rows of these kinds: row index, parent, and whether the row partially
-        overlaps another of these rows.
-
-        Each parent is an index into the returned rows (-1 = none).
-        """
+        """Returns the rows of these kinds, their parents as indices into them (-1 = none), and which partially overlap."""
         key = self._present & frozenset(kinds)
         for known, (everybody, nesting) in self._found.items():
             # Without partial overlaps, as in nearly all traces, the nesting of more kinds also gives that of fewer kinds.

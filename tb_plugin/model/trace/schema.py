@@ -6,13 +6,17 @@ All times are integer nanoseconds relative to the start of the trace, unless a n
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tb_plugin.lib.groupby import MISSING as MISSING
+
+Columns = TypeVar("Columns", bound=msgspec.Struct)
+Timed = TypeVar("Timed", bound=Any)
 
 # Name of the row with device time without an operator.
 NO_OPERATOR = "(no operator)"
@@ -57,10 +61,7 @@ class MatrixUse(IntEnum):
     YES = 1
     UNKNOWN = 2
     BY_TYPE = 3
-    """The kernel name does not show whether matrix units are used. This value occurs only in raw traces.
-
-    Assembly replaces the value by UNKNOWN if the operator's inputs are recorded as float32, otherwise by YES.
-    """
+    """Only in raw traces; assembly decides by the operator's input types (float32: UNKNOWN, others: YES)."""
 
 
 class CallRole(IntEnum):
@@ -129,7 +130,6 @@ OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the entries in a ``kind`` column that are one of these kinds."""
     flags = np.zeros(len(EventKind), np.bool_)
     flags[list(wanted)] = True
     # A table lookup takes a tenth of the time of np.isin. This function is called very often.
@@ -138,5 +138,15 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns a field whose default is a new empty array."""
     return msgspec.field(default_factory=lambda: np.empty(0, dtype=dtype))
+
+
+def taken(columns: Columns, rows: Any) -> Columns:
+    """Returns the selected rows of a Struct of columns."""
+    return type(columns)(**{f: getattr(columns, f)[rows] for f in columns.__struct_fields__})
+
+
+def taken_since(columns: Timed, rows: Any, origin_ns: int) -> Timed:
+    """Returns the selected rows of a Struct of columns, with ``time_ns`` relative to ``origin_ns``."""
+    chosen = taken(columns, rows)
+    return replace(chosen, time_ns=chosen.time_ns - origin_ns)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.schema import MISSING, no_rows
+from tb_plugin.model.trace.schema import MISSING, no_rows, taken
 
 Int64 = npt.NDArray[np.int64]
 
@@ -30,7 +30,6 @@ class Mode(IntEnum):
 
     @property
     def word(self) -> str:
-        """Returns the name of the mode in lower case, or "" if the mode is unknown."""
         return self.name.lower() if self else ""
 
 
@@ -42,9 +41,7 @@ class Served(msgspec.Struct, frozen=True, eq=False):
     """Work of server iterations. Each column has one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
-    """``Mode`` of the iteration; 0 = unknown."""
     batch: Int64 = no_rows(np.int64)
-    """Number of requests."""
     decoding: Int64 = no_rows(np.int64)
     """Number of requests in the decode phase."""
     tokens: Int64 = no_rows(np.int64)
@@ -53,31 +50,24 @@ class Served(msgspec.Struct, frozen=True, eq=False):
     context: Int64 = no_rows(np.int64)
     """Number of tokens that attention reads as context, summed over all requests."""
     generated: Int64 = no_rows(np.int64)
-    """Number of new tokens: one per decoding request. -1 for speculative decoding, in which a request may get
-    several tokens.
-    """
+    """New tokens: one per decoding request; -1 for speculative decoding."""
 
     def __len__(self) -> int:
         return len(self.mode)
 
     @classmethod
     def of(cls, columns: Sequence[Sequence[int]]) -> Served:
-        """Returns an instance with these ``columns``: one sequence per field, in field order.
-
-        If ``columns`` is empty, the instance is empty too.
-        """
+        """Returns an instance with one sequence per field, in field order; () gives an empty instance."""
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
 
     @classmethod
     def unknown(cls, count: int) -> Served:
-        """Returns an instance for ``count`` steps in which all values are unknown."""
         return cls(np.zeros(count, np.uint8), *(np.full(count, MISSING, np.int64) for _ in range(6)))
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """Returns one tuple per field, in field order. Empty if the instance has no values."""
         return tuple(tuple(getattr(self, field).tolist()) for field in self.__struct_fields__) if len(self) else ()
 
     def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
         """Returns the values of some steps. An instance that has no values is returned unchanged."""
-        return self if not len(self) else Served(*(getattr(self, field)[at] for field in self.__struct_fields__))
+        return self if not len(self) else taken(self, at)

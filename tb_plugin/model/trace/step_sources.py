@@ -29,10 +29,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
-    """Returns the steps of a trace, sorted by time.
-
-    ``launch`` is the row that launched each device row. ``origin`` is the time in the file that becomes time 0.
-    """
+    """Returns the steps by time. ``launch``: row that launched each device row. ``origin``: file time of time 0."""
     if raw.window is not None:
         return steps_of(raw.window)
     if raw.reported_steps is not None:

@@ -13,17 +13,13 @@ from tb_plugin.model.trace.schema import MISSING
 
 
 class StringTable:
-    """An immutable list of distinct strings. The id of a string is its index.
-
-    The strings are one Arrow array, which can be memory-mapped.
-    """
+    """Distinct strings in one Arrow array, which can be memory-mapped. The id of a string is its index."""
 
     def __init__(self, values: Iterable[str] | pa.Array) -> None:
         self._array = values if isinstance(values, pa.Array) else pa.array(list(values), type=pa.large_string())
 
     @property
     def array(self) -> pa.Array:
-        """Returns the strings as an Arrow array of ``large_string``, indexed by id."""
         return self._array
 
     def __len__(self) -> int:
@@ -41,19 +37,12 @@ class StringTable:
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Returns, for each string id, whether the string satisfies ``predicate``.
-
-        The last entry of the result is False, so that id -1 gives False.
-        """
+        """Returns a mask by string id, with an additional False for id -1."""
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
-        """Returns a table to which the texts of ``others`` are added, and the id of each of these texts in the new
-        table.
-
-        Existing ids do not change.
-        """
+        """Returns a table with the additional texts ``others``, and their ids. Existing ids do not change."""
         found = pc.index_in(others, value_set=self._array)
         ids = pc.fill_null(found, MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
         new = np.flatnonzero(ids == MISSING)

@@ -1,6 +1,6 @@
 """The trace model: reader output (RawTrace) and assembled TraceTable.
 
-Both classes are in one file because they have the same sections: a new column is added to both classes.
+Both classes share the columns of ``_TraceColumns``.
 
 A RawTrace contains the events in file order, exactly as read. ``assemble`` (assemble.py) sorts the events, excludes
 impossible times, and computes nesting, launches and steps. The resulting TraceTable is immutable and is stored in
@@ -48,10 +48,7 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 
 
 class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of CPU operators and annotations.
-
-    All columns are string ids, except the last two columns. -1 = absent.
-    """
+    """Arguments of CPU operators and annotations: string ids, except the last two columns. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
@@ -70,8 +67,6 @@ class OperatorArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class PythonArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of Python function calls and modules; -1 = absent."""
-
     row: Int32 = no_rows(np.int32)
     python_id: Int64 = no_rows(np.int64)
     parent_id: Int64 = no_rows(np.int64)
@@ -88,7 +83,6 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
     """String id of the grid size, as text ``[x, y, z]``."""
     block: Int32 = no_rows(np.int32)
     registers: Int64 = no_rows(np.int64)
-    """Registers per thread."""
     shared_memory: Int64 = no_rows(np.int64)
     """Shared memory per block, in bytes."""
     blocks_per_sm: Float64 = no_rows(np.float64)
@@ -101,28 +95,19 @@ class DeviceArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClippedRows(msgspec.Struct, frozen=True, eq=False):
-    """Rows whose recorded duration is implausible, and this recorded duration.
-
-    ``dur_ns`` of the trace contains a shorter duration (see overflow.py).
-    """
+    """Rows whose recorded duration is implausible and was shortened in ``dur_ns`` (see overflow.py)."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
 
 
 class CallNames(msgspec.Struct, frozen=True, eq=False):
-    """Names of runtime and driver calls whose role is known."""
-
     name: Int32 = no_rows(np.int32)
     role: UInt8 = no_rows(np.uint8)
-    """``CallRole`` of the name."""
 
 
 class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
-    """Arguments of collectives.
-
-    The rows are record_param_comms events and the kernels launched by them. -1 = absent.
-    """
+    """Arguments of record_param_comms events and of the kernels launched by them. -1 = absent."""
 
     row: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
@@ -141,10 +126,7 @@ class CollectiveArgs(msgspec.Struct, frozen=True, eq=False):
 
 
 class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
-    """Allocator events, sorted by time. They are not rows of the trace table.
-
-    Absent totals are -1; absent addresses are 0.
-    """
+    """Allocator events by time, which are not rows. Absent totals are -1; absent addresses are 0."""
 
     time_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
@@ -160,10 +142,7 @@ class MemoryEvents(msgspec.Struct, frozen=True, eq=False):
 
 
 class CounterEvents(msgspec.Struct, frozen=True, eq=False):
-    """Values of recorded counters, sorted by time. They are not rows of the trace table.
-
-    Each value is valid until the time of the next value in the same series.
-    """
+    """Counter values by time, which are not rows. Each is valid until the next value of its series."""
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
@@ -180,28 +159,19 @@ class CounterEvents(msgspec.Struct, frozen=True, eq=False):
 
 
 class CounterSeries(msgspec.Struct, frozen=True, eq=False):
-    """Reported properties of counter series. A series without reported properties has no row.
-
-    ``pid``, ``name`` and ``series`` are as in ``CounterEvents``; -1 = not reported.
-    """
+    """Reported properties of some counter series, keyed as in ``CounterEvents``; -1 = not reported."""
 
     pid: Int32 = no_rows(np.int32)
     name: Int32 = no_rows(np.int32)
     series: Int32 = no_rows(np.int32)
     unit: Int32 = no_rows(np.int32)
-    """String id of the unit, such as "bytes", "%", "ms" or "MHz" (see ``analysis/recorded_units.py``).
-
-    If no unit is reported, a unit in parentheses at the end of the name is used.
-    """
+    """String id of the unit (see ``analysis/recorded_units.py``), otherwise taken from the end of the name."""
     device: Int32 = no_rows(np.int32)
     """String id of the ``DeviceInfo.id`` of the series' device."""
 
 
 class Flows(msgspec.Struct, frozen=True, eq=False):
-    """Arrows from forward to backward operators, in file order within each flow id.
-
-    Times are on the same clock as the ``start_ns`` of rows.
-    """
+    """Arrows from forward to backward operators, in file order within each flow id."""
 
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
@@ -222,7 +192,6 @@ class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of the arrow's name."""
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
     start_tid: Int32 = no_rows(np.int32)
@@ -235,49 +204,32 @@ class ArrowEnds(msgspec.Struct, frozen=True, eq=False):
 
 
 class Arrows(msgspec.Struct, frozen=True, eq=False):
-    """Recorded arrows between rows, sorted by (tail, head).
-
-    Arrows for launches and forward operators are excluded, because ``launch`` and ``forward`` contain the same
-    data.
-    """
+    """Recorded arrows between rows by (tail, head), without those that ``launch`` and ``forward`` contain."""
 
     tail: Int32 = no_rows(np.int32)
-    """Row where the arrow starts."""
     head: Int32 = no_rows(np.int32)
-    """Row where the arrow ends."""
     name: Int32 = no_rows(np.int32)
-    """String id of the arrow's name."""
 
 
 class AsyncRows(msgspec.Struct, frozen=True, eq=False):
-    """Rows of asynchronous operations, which have no thread.
-
-    The ``tid`` of such a row is the name of a track of the process (see lanes.py).
-    """
+    """Rows of asynchronous operations. Their ``tid`` is the name of a track of the process (see lanes.py)."""
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
-    """Number of the operation. The rows of one operation are nested."""
 
 
-class RawTrace(msgspec.Struct, frozen=True, eq=False):
-    """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
-
-    ``pid``, ``tid``, ``name`` and ``category`` are string ids. The ``row`` of a section is an index in file order.
-    ``correlation`` and ``external_id`` are -1 if absent, and 0 if 0 was recorded. ``device`` is an index into
-    ``devices``; -1 on the CPU.
-    """
+class _TraceColumns(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Columns and sections of a trace before and after assembly. ``name`` and ``category`` are string ids."""
 
     start_ns: Int64
     dur_ns: Int64
     name: Int32
     category: Int32
     kind: UInt8
-    pid: Int32
-    tid: Int32
     correlation: Int64
     external_id: Int64
     device: Int16
+    """Index into ``devices``; -1 on the CPU."""
     is_collective: Bool
     uses_matrix_unit: UInt8
     """``MatrixUse`` of each row; NO for rows that are not kernels."""
@@ -293,6 +245,31 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     reported_memory: ReportedMemory = msgspec.field(default_factory=ReportedMemory)
     counters: CounterEvents = msgspec.field(default_factory=CounterEvents)
     counter_series: CounterSeries = msgspec.field(default_factory=CounterSeries)
+    calls: CallNames = msgspec.field(default_factory=CallNames)
+    classes: ClassNames = msgspec.field(default_factory=ClassNames)
+    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
+    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
+    """Memory totals of software components on the device."""
+    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Top-level JSON values of the file, except for the event list."""
+    base_time_ns: int | None = None
+    """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
+    recorder: Recorder = UNKNOWN_RECORDER
+    others: tuple[OpenColumn, ...] = ()
+    """Recorded properties without a column here, named and ordered as in the profile."""
+    reported_tables: tuple[ReportedTable, ...] = ()
+
+
+class RawTrace(_TraceColumns, frozen=True, eq=False, kw_only=True):
+    """Output of a reader: events with a duration, in file order. Times are nanoseconds on the clock of the file.
+
+    ``pid`` and ``tid`` are string ids. The ``row`` of a section is an index in file order. ``correlation`` and
+    ``external_id`` are -1 if absent, and 0 if 0 was recorded.
+    """
+
+    pid: Int32
+    tid: Int32
     flows: Flows = msgspec.field(default_factory=Flows)
     arrows: ArrowEnds = msgspec.field(default_factory=ArrowEnds)
     process_names: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -306,28 +283,12 @@ class RawTrace(msgspec.Struct, frozen=True, eq=False):
     nth: Int64 | None = None
     """Nesting order of rows with the same start and end: the outermost row has the lowest number; -1 = not recorded."""
     asynchronous: AsyncRows = msgspec.field(default_factory=AsyncRows)
-    metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """Top-level JSON values of the file, except for the event list."""
-    base_time_ns: int | None = None
-    """Start of the file's clock in nanoseconds since 1970 (baseTimeNanoseconds); None if unknown."""
     window: Window | None = None
     """The part of the file that was read. None if the whole file was read."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work always identifies the operator that requested the work, even if that
-    operator is on another thread.
-    """
-    recorder: Recorder = UNKNOWN_RECORDER
-    calls: CallNames = msgspec.field(default_factory=lambda: CallNames())
-    classes: ClassNames = msgspec.field(default_factory=lambda: ClassNames())
+    """Whether external ids identify the requesting operator even on another thread."""
     reported_steps: ReportedSteps | None = None
     """Steps that the profiler reports. None if steps must be derived from the rows."""
-    others: tuple[OpenColumn, ...] = ()
-    """Recorded properties for which this class has no column. Their names are those in the profile."""
-    reported_tables: tuple[ReportedTable, ...] = ()
-    blocks: AllocatorBlocks = msgspec.field(default_factory=AllocatorBlocks)
-    totals: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    components: AllocatorTotals = msgspec.field(default_factory=AllocatorTotals)
-    """Memory totals of software components on the device."""
 
 
 class Track(msgspec.Struct, frozen=True):
@@ -339,22 +300,15 @@ class Track(msgspec.Struct, frozen=True):
     thread: str
     is_device: bool
     is_async: bool = False
-    """Whether the track contains asynchronous operations instead of a thread.
-
-    ``tid`` is then the name of the operations.
-    """
+    """Whether the track contains asynchronous operations, of which ``tid`` is the name."""
     process_order: int = 0
-    """Sort key of the process, ascending."""
     thread_order: int = 0
     part: int = MISSING
     """Process of the track in a merged file. -1 if the process is unknown, or if the file is not merged."""
 
 
 class Steps(msgspec.Struct, frozen=True, eq=False):
-    """Steps sorted by time.
-
-    Empty if no steps were recorded. The window of a step includes its device work (docs/concepts/time.md).
-    """
+    """Steps by time, or empty. The window of a step includes its device work (docs/concepts/time.md)."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -364,19 +318,13 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
     recorded: bool = False
     """False if the trace contains no steps. A single step then covers the whole trace."""
     dropped: tuple[str, ...] = ()
-    """Labels of the last steps that were dropped because their device work was not recorded completely."""
     source: str = ""
-    """Source of the steps: "profiler", "annotation" (of a server), "stated" (reported by the profile) or
-    "inferred"; "" if there are no steps.
-    """
+    """"profiler", "annotation" (of a server), "stated" (by the profile), "inferred", or "" without steps."""
     framework: str = ""
-    """Display name of the framework that wrote the annotations."""
     served: Served = Served()
     """Server work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Reason why no steps were inferred from repetition (see ``steps/repetition.py``). "" if there are steps, or if
-    repetition was not analysed.
-    """
+    """Why repetition gave no steps (see ``steps/repetition.py``), if it was analysed."""
 
     def take(self, places: Sequence[int]) -> Steps:
         at = np.array(places, np.intp)
@@ -391,10 +339,7 @@ class Steps(msgspec.Struct, frozen=True, eq=False):
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
-        """Returns the index of the step that contains each time; -1 = none.
-
-        If ``on_host`` is set, the step's time on the CPU is used instead of its window.
-        """
+        """Returns the step that contains each time, in its window or ``on_host``; -1 = none."""
         start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
         place = np.searchsorted(start, time_ns, side="right") - 1
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
@@ -405,11 +350,9 @@ class FullTrace(msgspec.Struct, frozen=True):
 
     end_ns: int
     steps: tuple[str, ...]
-    """Labels of all recorded steps."""
     peak_memory_bytes: int
     """Estimated peak memory for opening the whole trace."""
     budget_bytes: int
-    """Memory that readers may use."""
     first_work_ns: int = MISSING
     """Start of the first device work; -1 if there is no device work."""
 
@@ -433,11 +376,7 @@ class Window(msgspec.Struct, frozen=True, eq=False):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """The part of the file on which numbers are based. Every payload includes this coverage.
-
-    ``start_ns`` and ``end_ns`` are the start and end of the opened part. ``fraction_read`` is the share of all
-    events that are in the opened part.
-    """
+    """The part of the file on which numbers are based. ``fraction_read`` is its share of all events."""
 
     start_ns: int
     end_ns: int
@@ -448,7 +387,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """Data about the whole trace if only a window was opened; otherwise None."""
 
 
-class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
+class TraceTable(_TraceColumns, frozen=True, eq=False, kw_only=True, dict=True, weakref=True):
     """Events with a duration, sorted by start, then longest first, then file order. In integer columns, -1 = none.
 
     - ``parent``: for operators, modules and runtime calls, the innermost of these that encloses the row on its thread.
@@ -459,75 +398,31 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
     - ``depth``: vertical position of the row on its track.
     """
 
-    start_ns: Int64
-    dur_ns: Int64
-    name: Int32
-    category: Int32
-    kind: UInt8
     track: Int32
-    device: Int16
-    correlation: Int64
-    external_id: Int64
-    is_collective: Bool
-    uses_matrix_unit: UInt8
-    """``MatrixUse`` of each row; NO for rows that are not kernels."""
-    matrix_eligible: Bool
     parent: Int32
     operator: Int32
     launch: Int32
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """For operators, modules and runtime calls: the duration minus the duration of direct children.
-
-    For other rows: the duration.
-    """
+    """Duration, for operators, modules and runtime calls minus that of direct children."""
     overlaps: Bool
     """Whether the row partially overlaps another row on its thread. Overlapping rows are drawn at different depths."""
     depth: Int16
-
-    strings: StringTable
     tracks: tuple[Track, ...]
-    devices: tuple[DeviceInfo, ...]
-    operators: OperatorArgs
-    python: PythonArgs
-    device_args: DeviceArgs
-    collectives: CollectiveArgs
     clipped: ClippedRows
-    calls: CallNames
-    classes: ClassNames
-    memory: MemoryEvents
-    reported_memory: ReportedMemory
-    counters: CounterEvents
-    counter_series: CounterSeries
     arrows: Arrows
     steps: Steps
-    metadata: Mapping[str, Any]
-    report: ReadReport
     coverage: Coverage
     origin_ns: int
     """Time in the file that becomes time 0."""
-    base_time_ns: int | None
     external_disagreements: int
     """Number of device rows whose external id identifies another operator than their launch."""
-    others: tuple[OpenColumn, ...]
-    """Recorded properties for which this class has no column, in the order of the profile."""
-    reported_tables: tuple[ReportedTable, ...]
-    blocks: AllocatorBlocks
-    totals: AllocatorTotals
-    components: AllocatorTotals
-    recorder: Recorder
     captured: Captured = msgspec.field(default_factory=Captured)
-    """Data from other recordings about CUDA graphs that are replayed in this trace.
-
-    The caller adds this data; it is never stored with the trace.
-    """
+    """CUDA graph data of other recordings, added by the caller and never stored with the trace."""
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace, to which data from other recordings about its CUDA graphs is added.
-
-        All other columns are shared with the original trace, not copied.
-        """
+        """Returns the trace with CUDA graph data of other recordings. Other columns are shared, not copied."""
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
@@ -548,19 +443,13 @@ class TraceTable(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True)
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the end of each of these rows, in nanoseconds.
-
-        For few rows, this method is faster than ``end_ns``.
-        """
+        """Returns the ends of these rows, for few rows faster than ``end_ns``."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
     @property
     def clock_ns(self) -> int | None:
-        """Returns time 0 of the trace in nanoseconds since 1970; None if unknown.
-
-        Old files contain times since 1970. New files contain a base time instead.
-        """
+        """Returns time 0 in nanoseconds since 1970, as in old files or by the base time of new ones; None if unknown."""
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None
 

@@ -40,10 +40,7 @@ class Nesting(msgspec.Struct, frozen=True, eq=False):
 
 
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
-    """Returns the nesting of rows, which must be sorted by start, then longest first.
-
-    Rows of different tracks are never nested.
-    """
+    """Returns the nesting within each track. Rows must be sorted by start, then longest first."""
     n = len(start)
     order = stable_order(track)
     begin, finish = (time[order] for time in side_by_side((track, start), (track, end)))
@@ -66,11 +63,7 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
 
 
 def parents_among(parent: Int32, chosen: Int64) -> Int32:
-    """Returns the parents that ``nest`` would return if only the ``chosen`` rows existed. No rows may partially
-    overlap.
-
-    ``parent`` contains the parents of all rows. ``chosen`` contains indices into ``parent``, ascending.
-    """
+    """Returns the parents that ``nest`` gives for the ``chosen`` rows (ascending) alone. No rows may partially overlap."""
     position = places_of(chosen, len(parent))
     hop = parent[chosen]
     while (out := np.flatnonzero((hop != MISSING) & (position[hop] == MISSING))).size:
@@ -103,13 +96,9 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
     latest: list[tuple[int, int]] = []
-    """Pairs (-end, row) of the rows that end later than all rows after them.
-
-    For any given time, the last row that ends at or after this time is always among these rows.
-    """
+    """Pairs (-end, row) of rows that end later than all rows after them, so the last row to outlive any time."""
     ends: list[int] = []
     deepest: list[tuple[int, int]] = []
-    """Heap of (-depth, end) of active rows. The heap may still contain rows that have ended."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
         while ends and ends[0] <= s:
             heappop(ends)
@@ -127,12 +116,7 @@ def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: 
 
 
 def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track: Int32, at: Int64) -> Int32:
-    """Returns, for each track and time, the row that started last among the active rows (start <= time < end); -1 =
-    none.
-
-    The rows must be sorted by start, and ``parent`` must come from ``nest``. The search starts at the last row that
-    started before the time, and follows parents to the first active row.
-    """
+    """Returns, for each track and time, the active row that started last; -1 = none. Rows are sorted by start."""
     if not len(start):
         return np.full(len(at), MISSING, np.int32)
     begin, finish, when = side_by_side((track, start), (track, end), (at_track, at))
@@ -144,9 +128,7 @@ def innermost_at(track: Int32, start: Int64, end: Int64, parent: Int32, at_track
 
 
 def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
-    """Returns, for each row, the row itself or its nearest ancestor that is still active at the given time; -1 =
-    none.
-    """
+    """Returns each row, or its nearest ancestor, that is still active at the given time; -1 = none."""
     row = row.copy()
     if not len(end):
         return row
@@ -158,11 +140,7 @@ def climb_to_open(row: Int32, end: Int64, parent: Int32, at: Int64) -> Int32:
 
 
 def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Returns all distinct times, ascending. For each time, also returns the row that started last among the rows
-    that are active until the next time; -1 = none.
-
-    The rows must be on one track and sorted by start. They may partially overlap.
-    """
+    """Returns all times of one track, and the row that started last among those active until the next time; -1 = none."""
     before = np.arange(len(start)) - 1
     short = np.arange(len(start))
     while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
@@ -176,11 +154,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row minus the time covered by its direct children, in nanoseconds. The result is
-    never negative.
-
-    ``parent`` and ``overlaps`` come from the ``Nesting`` of the rows.
-    """
+    """Returns durations minus the time covered by direct children, in nanoseconds. Children may overlap each other."""
     own = end - start
     child = np.flatnonzero(parent != MISSING)
     # Sums stay below 2^53 ns (104 days), so float64 accumulates them exactly.
@@ -205,11 +179,7 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Returns a value for each row.
-
-    A row without a value gets the value of its nearest ancestor that has one; -1 = none. Parents must precede their
-    children.
-    """
+    """Fills missing values from the nearest ancestor that has one; -1 = none. Parents precede their children."""
     value, hop = value.copy(), parent.copy()
     while True:
         empty = (value == MISSING) & (hop != MISSING)
@@ -220,8 +190,5 @@ def inherit(value: Int32, parent: Int32) -> Int32:
 
 
 def roots_of(parent: Int32) -> Int32:
-    """Returns the top-level ancestor of each row.
-
-    For a top-level row, returns the row itself. Parents must precede their children.
-    """
+    """Returns the top-level row of each row. Parents precede their children."""
     return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

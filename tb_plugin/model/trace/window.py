@@ -29,11 +29,7 @@ _SHOWN = 20
 
 
 class WindowRequest(msgspec.Struct, frozen=True):
-    """A requested window: labels of the first and last step, or times in nanoseconds since the start of the trace.
-
-    If no end is requested, the window is as long as memory allows. A request without a start begins at the first
-    step or, if there are no steps, at the first event.
-    """
+    """Labels of steps, or times since the start of the trace. Without an end, the window is as long as memory allows."""
 
     steps: tuple[str, str | None] | None = None
     times_ns: tuple[int, int | None] | None = None
@@ -83,7 +79,6 @@ class Survey(msgspec.Struct, frozen=True):
     """Start of the first device work; -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps that are completely inside a time range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -102,12 +97,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
-    """Returns the longest window from the requested start whose events have at most ``room_bytes`` of text.
-
-    If at least one complete step fits, the window consists of complete steps. Otherwise, the window is a time
-    range. ``peak_memory_bytes`` (for the whole trace) and ``budget_bytes`` are only displayed to the user. Raises
-    BadRequest for an unknown step, or for a time outside the trace.
-    """
+    """Returns the longest window of at most ``room_bytes`` of text, of complete steps if one fits. Raises BadRequest."""
     if asked.times_ns is not None:
         begin, end = asked.times_ns
         if not 0 <= begin <= survey.end_ns:
@@ -160,11 +150,7 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 
 
 def rows_inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """Returns the rows that belong to the window, and the number of rows that do not.
-
-    All rows that overlap the window belong to it. If device work overlaps the window, the launch of this work also
-    belongs to the window. If a launch overlaps the window, the launched device work also belongs to the window.
-    """
+    """Returns the rows that overlap the window, with their launches and launched work, and the number of others."""
     window = raw.window
     if window is None:
         return kept, 0
@@ -191,15 +177,10 @@ def _end(window: Window) -> int:
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """Returns a corrected report: ``outside`` of the loaded events are outside the window."""
     return replace(report, events_loaded=report.events_loaded - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """Returns the coverage of a trace.
-
-    ``end_ns`` is the end of the last row, in nanoseconds since the start of the trace.
-    """
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)

@@ -27,8 +27,7 @@ from tb_plugin.analysis.snapshot.out_of_memory import largest_line, ran_out, sen
 from tb_plugin.analysis.snapshot.steps import growth_of_device, rise_figures, steps_of
 from tb_plugin.lib.groupby import Bool
 from tb_plugin.payloads import Link, Notice, Notices
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 from tb_plugin.views.allocations.fragmentation import fragmentation
 
 # The Growth page lists all leaks. A program that retries runs out of memory many times; the table lists all.

@@ -19,8 +19,7 @@ from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 
 # Share of reserved memory. Constant shapes leave less unused: only the remainders of segments.
 UNUSED_SHARE = 0.2

@@ -13,13 +13,9 @@ VIEW = ViewEntry(
     model=FLIGHT,
     traits=Traits("Work", phase_note="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
-        payloads=(
-            "The view covers the dump of one flight recorder. `answer` (Notices about `answer`: the "
-            "incomplete call), `summary` (Figures), `group_progress`, `recorded_calls` (Tables)."
-        ),
-        tables=(
-            "`recorded_calls` (the last call first, with its stack), `group_progress` (progress of the rank in each "
-            "process group)."
-        ),
+        payloads="The view covers the dump of one flight recorder. `answer` (Notices about `answer`: the incomplete call), "
+        "`summary` (Figures), `group_progress`, `recorded_calls` (Tables).",
+        tables="`recorded_calls` (the last call first, with its stack), `group_progress` (progress of the rank in each "
+        "process group).",
     ),
 )

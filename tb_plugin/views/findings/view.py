@@ -24,9 +24,8 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
-from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._ordered_findings import Findings, findings_of
+from tb_plugin.rules._base import COMMON as OF_RULES
+from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.views.findings import VIEW
 
 Int64 = npt.NDArray[np.int64]

@@ -28,8 +28,7 @@ from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.groupby import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 from tb_plugin.views.memory.finding_parts import NEAR, filter_of, least_bytes, severity_near, subject_of
 from tb_plugin.views.memory.reserved import fragmentation_of
 from tb_plugin.views.memory.shapes import Varying, shapes_notice

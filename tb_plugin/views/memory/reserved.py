@@ -13,8 +13,7 @@ from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 from tb_plugin.views.memory.finding_parts import NEAR, least_bytes, severity_near, subject_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
 

@@ -23,8 +23,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Notice, Scalar
-from tb_plugin.rules._base import percent
-from tb_plugin.rules._checks import Check
+from tb_plugin.rules._base import Check, percent
 
 # Share of the time of driver calls. From half on, changing shapes are their main cause.
 MIN_CALLS_SHARE = 0.5

@@ -29,7 +29,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, Kernel
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.rules._limits import Limit
+from tb_plugin.rules._base import Limit
 from tb_plugin.rules._ordered_findings import Findings
 from tb_plugin.rules._verdict import MIN_SHARE, Verdict
 from tb_plugin.views.overview.metrics import METRICS

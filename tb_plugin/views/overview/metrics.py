@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, P95, STEP, STEPS, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
-from tb_plugin.rules._metrics import METRICS as OF_RULES
+from tb_plugin.rules._base import COMMON as OF_RULES
 
 METRICS = OF_RULES.adding(
     REPORTED_STEP,

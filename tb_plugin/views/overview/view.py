@@ -41,8 +41,7 @@ from tb_plugin.payloads import (
     Series,
     Slice,
 )
-from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
-from tb_plugin.rules._ordered_findings import Findings, findings_of
+from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.rules._verdict import verdict_of
 from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration

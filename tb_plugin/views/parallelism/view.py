@@ -5,72 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    Frame,
-    Number,
-    Params,
-    Part,
-    answer_view,
-)
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
+from tb_plugin.analysis.metrics import CHOSEN, SHARED
 from tb_plugin.analysis.parallelism.experts import token_dispatches
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import sum_by
+from tb_plugin.lib.groupby import Int64, sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
 from tb_plugin.views.parallelism import VIEW
 
-Int64 = npt.NDArray[np.int64]
-
-METRICS = SHARED.adding(
-    define(
-        "",
-        "text",
-        {
+METRICS = SHARED.defining(
+    {
+        ("", "text"): {
             "method": ("Method", "Sharding, pipeline, offloading or experts."),
             "role": ("Role", "Purpose of the work in the parallel method."),
         },
-    ),
-    define(
-        CHOSEN,
-        "ns",
-        {
+        (CHOSEN, "ns"): {
             "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
-            "role_exposed_ns": (
-                "Exposed",
-                "Exposed device time of the role; concurrent streams count once.",
-            ),
+            "role_exposed_ns": ("Exposed", "Exposed device time of the role; concurrent streams count once."),
             "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
             "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication time of shards."),
             "offload_exposed_ns": ("Offload, exposed", "Time of offload copies while nothing else runs."),
         },
-    ),
-    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by communication with this role.")}),
-    define(
-        CHOSEN,
-        "count",
-        {
+        (CHOSEN, "bytes"): {"role_bytes": ("Bytes", "Recorded bytes moved by communication with this role.")},
+        (CHOSEN, "count"): {
             "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward or backward."),
             "dispatches_untold": ("Dispatches without sizes", "Token dispatches without complete sizes."),
         },
-    ),
-    define(
-        CHOSEN,
-        "number",
-        {
-            "expert_imbalance": (
-                "Expert imbalance",
-                "Tokens of the busiest rank divided by the mean over ranks.",
-            )
+        (CHOSEN, "number"): {
+            "expert_imbalance": ("Expert imbalance", "Tokens of the busiest rank divided by the mean over ranks.")
         },
-    ),
+    }
 )
 
 
@@ -162,11 +133,7 @@ def _summary(facts: dict[str, Number], steps: int) -> Figures:
         key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts
     }
     figures = [
-        METRICS.figure(
-            key,
-            value,
-            note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "",
-        )
+        METRICS.figure(key, value, note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "")
         for key, value in values.items()
         if key != "dispatches_untold" or value
     ]

@@ -13,7 +13,7 @@ from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, figures_of
 from tb_plugin.model.snapshot.table import Action
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Figures, Series
-from tb_plugin.payloads.series import Line
+from tb_plugin.payloads.charts import Line
 
 # Kinds of events for the previous and next buttons.
 KINDS: dict[str, tuple[Action, ...]] = {

@@ -147,7 +147,7 @@ def test_times_count_from_the_first_event_and_never_go_back() -> None:
 
 
 def test_the_file_holds_everything(tmp_path: Any) -> None:
-    made = assemble(read(pickle.dumps(generator.leaking(0, 3))))
+    made = assemble(read(pickle.dumps(generator.RUNS["leaking"](0, 3).snapshot())))
     SNAPSHOT.write(made, str(tmp_path / "kept"))
     back = SNAPSHOT.read(str(tmp_path / "kept"))
     for part in ("events", "blocks", "segments", "stacks", "annotations"):
@@ -281,12 +281,12 @@ def test_pieces_of_expandable_segments(data: st.DataObject) -> None:
 FILES = [path for path in sorted((DATA / "memsnap").glob("*.pickle")) if not path.name.startswith("EVIL")]
 
 
-@pytest.mark.parametrize("what", [*sorted(generator.SCENES), *FILES], ids=lambda what: getattr(what, "name", what))
+@pytest.mark.parametrize("what", [*sorted(generator.RUNS), *FILES], ids=lambda what: getattr(what, "name", what))
 def test_torch_says_the_same(what: str | Path) -> None:
     """PyTorch's own tool counts the segments of the same snapshot, where it is installed."""
     viz = pytest.importorskip("torch.cuda._memory_viz", reason="PyTorch is not installed")
     told = (
-        pickle.loads(what.read_bytes()) if isinstance(what, Path) else generator.SCENES[what](1, 8)
+        pickle.loads(what.read_bytes()) if isinstance(what, Path) else generator.RUNS[what](1, 8).snapshot()
     )  # of our own making
     told = {"segments": told, "device_traces": []} if isinstance(told, list) else told
     made = assemble(read(pickle.dumps(told)))

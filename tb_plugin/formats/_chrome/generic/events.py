@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-import msgspec
-
-from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
+from tb_plugin.formats._chrome.events import ChromeEvent, event_decoder
 
 
 class Event(ChromeEvent, gc=False):
@@ -25,18 +22,7 @@ class Event(ChromeEvent, gc=False):
     estack: Any = None
 
 
-class _DigitEvent(Event, gc=False):
-    ts: msgspec.Raw = ABSENT
-    dur: msgspec.Raw = ABSENT
-
-
-_FLOAT_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
-_DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(list[_DigitEvent])
-
-
-def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list. If ``digits`` is True, times are undecoded digits."""
-    return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
+decode = event_decoder(Event)
 
 
 class Role(IntEnum):

@@ -44,7 +44,6 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
     log: IssueLog
 
     def raw(self, stack_frames: Any) -> dict[str, Any]:
-        """Returns the columns and sections of a RawTrace."""
         columns = dict(self.columns)
         role = columns.pop("role")
         start, name = columns["start_ns"], columns["name"]
@@ -148,7 +147,6 @@ class Collection(msgspec.Struct, frozen=True, eq=False):
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: UInt8, begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """Returns two columns from the thread clock: the CPU time of a range, and the start of a range on that clock."""
         time_row, time = self.sparse["thread_time"]
         of_range = role[time_row] == Role.RANGE  # some tools write 0 to every event
         time_row, time = time_row[of_range], time[of_range]
@@ -253,12 +251,10 @@ def stack_of(event: Event) -> Any:
 
 
 def end_stack_of(event: Event) -> Any:
-    """Returns the call stack recorded at the end of a range, or None."""
     return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
 
 
 def _chain(frames: Mapping[str, Any], leaf: str) -> list[Any]:
-    """Returns the names of a frame and its callers, innermost first. Stops at a cycle."""
     names: list[Any] = []
     visited: set[str] = set()
     at: str | None = leaf

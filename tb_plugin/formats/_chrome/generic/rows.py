@@ -64,10 +64,7 @@ class Collected:
         self._log = log
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Adds events. If ``digits`` is True, their times are undecoded digits.
-
-        May raise NeedsDigits, but only before anything is added.
-        """
+        """Adds events, with times as ``digits`` if set. May raise NeedsDigits, but only before anything is added."""
         phases = Counter([event.ph for event in events])
         tally = Times(digits)
         has_rows = sum(count for phase, count in phases.items() if phase in ROLES)
@@ -96,7 +93,6 @@ class Collected:
         self._not_shown.update({"": phases[""]} if phases[""] else {})
 
     def finish(self) -> Collection:
-        """Returns all events. Call it once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
@@ -228,8 +224,6 @@ class Collected:
 
 
 class EventPass:
-    """Receives the events of one pass over a file. ``collect`` makes an empty collection."""
-
     def __init__(self, collect: Callable[[IssueLog], Collected] = Collected) -> None:
         self.log = IssueLog()
         self._collect = collect
@@ -260,7 +254,6 @@ def _is_total(event: Event) -> bool:
 
 
 def _operation(event: Event) -> tuple[Any, ...]:
-    """Returns the key of an event's operation. The key of an object event consists of its process and type."""
     key = scoped_key(event)
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
@@ -287,7 +280,6 @@ def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
 
 
 def without_device(count: int) -> dict[str, Any]:
-    """Returns empty device columns, for a trace without devices."""
     none = np.full(count, MISSING, np.int64)
     no = np.zeros(count, np.bool_)
     return {

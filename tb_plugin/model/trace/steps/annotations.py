@@ -68,7 +68,6 @@ def _any_of(patterns: tuple[StepPattern, ...]) -> str:
 
 
 def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
-    """Returns, for each name, whether it matches at least one of the patterns."""
     if not patterns or not len(names):
         return np.zeros(len(names), np.bool_)
     found: Bool = pc.match_substring_regex(names, _any_of(patterns)).to_numpy(zero_copy_only=False)
@@ -76,11 +75,7 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
 
 
 def match_annotations(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
-    """Returns, for each name, the index of the first matching pattern, and the combined data of all matching
-    patterns.
-
-    If patterns contradict each other, the earlier pattern takes precedence.
-    """
+    """Returns the first pattern that matches each name, and the data of all matching patterns; earlier patterns win."""
     first = np.full(len(names), MISSING, np.int64)
     counts = {key: first.copy() for key in _COUNTS}
     mode = np.zeros(len(names), np.uint8)
@@ -156,10 +151,7 @@ def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
 
 
 def outermost(marks: Marks, kept: Bool) -> Bool:
-    """Returns, for each mark, whether it is in ``kept`` and no other mark in ``kept`` encloses it.
-
-    All marks must be of one thread and sorted by start, then longest first.
-    """
+    """Returns the marks in ``kept`` that no other encloses. All are of one thread, by start, longest first."""
     before = np.maximum.accumulate(np.where(kept, marks.end, np.iinfo(np.int64).min))
     earlier = np.concatenate(([np.iinfo(np.int64).min], before[:-1]))
     return kept & (marks.start >= earlier)
@@ -206,10 +198,7 @@ def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inne
 
 
 def inside(marks: Marks, start: Int64, end: Int64) -> Served:
-    """Returns, for each time range, the data of the iteration inside the range.
-
-    The data is unknown if the range contains no iteration or several iterations.
-    """
+    """Returns the data of the single iteration inside each time range; otherwise the data is unknown."""
     if not len(marks.start) or not len(start):
         return Served()
     low, high = np.searchsorted(marks.start, start), np.searchsorted(marks.start, end)
@@ -227,10 +216,7 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 
 
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
-    """Returns one step per iteration, sorted and numbered by time.
-
-    The windows of these steps are computed like the windows of profiler steps.
-    """
+    """Returns one step per iteration, numbered by time, with windows like those of profiler steps."""
     if not len(marks.start):
         return Steps()
     labels = [str(number + 1) for number in range(len(marks.start))]
@@ -239,10 +225,7 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns, preceded by the user's pattern ``own``.
-
-    An invalid pattern of the user is ignored (see ``own_problem``).
-    """
+    """Returns the patterns, preceded by the user's pattern unless it is invalid (see ``own_problem``)."""
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
 

@@ -23,10 +23,7 @@ SHARE = 0.5
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns the start and end of each step on the CPU.
-
-    Returns None if steps cannot be derived from the launches between replays.
-    """
+    """Returns the start and end of each step on the CPU; None if they cannot be derived from the launches."""
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
@@ -47,8 +44,6 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Determines step borders from the launches that occur most often between two replays."""
-
     def __init__(
         self,
         launches: Launches,

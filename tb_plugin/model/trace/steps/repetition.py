@@ -42,25 +42,20 @@ RARE, LAYER, BEGIN = "rare", "layer", "begin"
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the steps that are inferred from repetition.
-
-    If the steps are uncertain, returns no steps, and ``Steps.unanswered`` contains the reason.
-    """
+    """Returns inferred steps, or, if they are uncertain, no steps and the reason in ``Steps.unanswered``."""
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()
     replays = _replays(rows, calls)
     by_graphs = _by_graphs(rows, replays, launch, work, strings)
     if by_graphs is not None:
         return by_graphs
-    from tb_plugin.model.trace.launches import matching
+    from tb_plugin.model.trace.launches import launches_of, matching
 
     if not len(replays) and not matching(strings.array, recorder.iterating).any():
         return Steps()
     told = np.unique(rows.name[rows.of(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)])
     if matching(strings.take(told), recorder.operators.learning).any():
         return Steps()
-    from tb_plugin.model.trace.launches import launches_of
-
     launches = launches_of(rows, launch, strings)
     found = RARE if launches is None else _by_launches(launches)
     return Steps(unanswered=found) if isinstance(found, str) else _steps(*found, work, whole=True)
@@ -90,10 +85,9 @@ def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, stri
         return None
     if period == 1:
         from tb_plugin.model.trace.launches import launches_of
-
-        launches = launches_of(rows, launch, strings, int(rows.track[replays[0]]))
         from tb_plugin.model.trace.steps.graph_replays import between_replays
 
+        launches = launches_of(rows, launch, strings, int(rows.track[replays[0]]))
         found = None if launches is None else between_replays(launches, replays)
         if found is not None:
             return _steps(*found, work, whole=True)
@@ -110,15 +104,11 @@ def _period(count: Int64) -> int:
 
 
 def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
+    from tb_plugin.model.trace.periodicity import SEARCHED, Words, likely_periods, periodic_runs, root, standing_out
+
     tokens = launches.token
-    from tb_plugin.model.trace.periodicity import SEARCHED
-
     offset = max(0, len(tokens) - SEARCHED)
-    from tb_plugin.model.trace.periodicity import Words
-
     steady, words, why = tokens[offset:], Words(tokens), RARE
-    from tb_plugin.model.trace.periodicity import likely_periods, periodic_runs, root, standing_out
-
     for period in likely_periods(steady, REPEATS):
         begin, length = periodic_runs(steady, period)
         if not len(begin) or (length.max() // period + 1) < REPEATS:

@@ -31,11 +31,7 @@ INCOMPLETE_BELOW = 0.8
 
 
 class DeviceWork(msgspec.Struct, frozen=True, eq=False):
-    """Times of device events and times of their launches (-1 = not recorded).
-
-    ``correlation`` increases in launch order. It is 0 or negative for an event that has no correlation id.
-    ``stream`` identifies the queue of an event. The work of one queue starts in launch order.
-    """
+    """Device events. ``correlation`` ascends in launch order (<= 0: none); work of a ``stream`` starts in that order."""
 
     start_ns: Int64
     end_ns: Int64
@@ -147,12 +143,7 @@ def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int
 
 
 def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
-    """Returns the number of complete steps. The profiler often stops before all device work of the last steps is
-    recorded.
-
-    The amount of work of a step is compared with that of the previous step of the same mode. Idle server steps are
-    complete even if they have no work.
-    """
+    """Returns the number of complete steps: the profiler often stops before the device work of the last steps is recorded."""
     if len(count) < 2 or not count.any():
         return len(count)
     mode = np.zeros(len(count), np.uint8) if modes is None else modes
