@@ -11,7 +11,6 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
 import { DeviceChoice, EventField } from './snapshotBar'
 
@@ -32,7 +31,7 @@ export function AllocationStacks({ base }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       action={
         <Button size="xs" onClick={() => setRoute({ ...NOTHING, row: '', zoom: '' }, true)}>
           Show the peak

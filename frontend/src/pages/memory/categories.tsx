@@ -9,7 +9,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, LineKeys, Placeholder, SmallButton } from '../../widgets/basics'
+import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
@@ -23,7 +23,7 @@ export function Categories({ base }: PageProps) {
   const query = useQuery(base, { start_ns, end_ns, at_ns })
   const resource = useView('categories', query)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={420} />}>
+    <ViewFrame resource={resource} bones={420}>
       {(view) => <Page view={view} />}
     </ViewFrame>
   )

@@ -16,7 +16,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder, SmallButton } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { BreakdownBar, type OnLink } from '../../widgets/breakdown'
 import { Choice } from '../../widgets/choice'
 import { CurveBlock } from '../../widgets/curve'
@@ -125,7 +125,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   }, [])
   return (
     <div ref={page} className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={steps}>
+      <ViewFrame resource={resource} bones={330} steps={steps}>
         {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />

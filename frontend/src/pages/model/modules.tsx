@@ -9,7 +9,6 @@ import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { Placeholder } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -17,7 +16,7 @@ import frameCss from '../../parts/viewFrame.module.css'
 export function Modules({ base }: PageProps) {
   const resource = useView('modules', base)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={500} steps={String(base.steps ?? '')}>
       {(view) => <Page view={view} base={base} />}
     </ViewFrame>
   )

@@ -17,7 +17,7 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { CloseButton, Placeholder } from '../../widgets/basics'
+import { CloseButton } from '../../widgets/basics'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -52,7 +52,7 @@ export function Phases({ base, profile }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       steps={String(base.steps ?? '')}
       action={
         pattern || phase ? (

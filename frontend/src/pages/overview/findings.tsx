@@ -9,7 +9,7 @@ import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, LinkButton, Placeholder } from '../../widgets/basics'
+import { Card, LinkButton } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { savingsScale } from '../../widgets/saving'
@@ -27,7 +27,7 @@ export function Findings(props: PageProps) {
   const query = useQueryWithoutDismissed(base)
   const resource = useView('findings', query)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={330} steps={String(base.steps ?? '')}>
       {(view) => (
         <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
       )}

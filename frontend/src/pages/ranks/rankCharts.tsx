@@ -17,7 +17,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { joinList } from '../../state/tensorboardHash'
 import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
-import { Card, CloseButton, LineKeys, Placeholder, SmallButton, Value } from '../../widgets/basics'
+import { Card, CloseButton, LineKeys, SmallButton, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { Choice } from '../../widgets/choice'
 import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
@@ -52,7 +52,7 @@ export function RankCharts({ base, place }: { base: Query; place: Place }) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={420} />}
+      bones={420}
       action={
         by !== '' && (
           <Button size="xs" onClick={() => setRoute({ by: '' }, true)}>

@@ -7,17 +7,15 @@ import type { Table, Tree, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { packageColors, packageLabel } from '../../lib/packageColors'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
 import { Headline } from '../../widgets/figures'
-import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
 import { FormControl } from './stacksMenus'
 import snapshotCss from '../../parts/pageHead.module.css'
@@ -30,7 +28,7 @@ export function StackProfile({ base }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       action={
         thread ? (
           <Button size="xs" onClick={() => setRoute({ thread: '', row: '', zoom: '' }, true)}>
@@ -89,11 +87,7 @@ function Top({ view }: { view: View }) {
   if (!summary) return null
   return (
     <HeadlineCard label={summary.title} className={snapshotCss.head} below>
-      {payloadByName(view, 'answer', 'notices')?.notices.map((notice) => (
-        <HeadlineSentence key={notice.rule} severity={notice.severity}>
-          <Sentence notice={notice} text={notice.text} />
-        </HeadlineSentence>
-      ))}
+      <Answers view={view} />
       <Headline figures={summary.figures} />
     </HeadlineCard>
   )

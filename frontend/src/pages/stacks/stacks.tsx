@@ -14,7 +14,7 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { LinkButton, Placeholder } from '../../widgets/basics'
+import { LinkButton } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
 import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
@@ -45,7 +45,7 @@ export function Stacks({ base }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       steps={String(base.steps ?? '')}
       action={
         of || weight || thread || order || fold ? (

@@ -14,7 +14,7 @@ import type { Companion } from '../../../state/companions'
 import { useQuery, useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Card, CopyButton, Placeholder, SmallButton } from '../../../widgets/basics'
+import { Card, CopyButton, SmallButton } from '../../../widgets/basics'
 import { BreakdownBar } from '../../../widgets/breakdown'
 import { FigureList, Headline } from '../../../widgets/figures'
 import { NoticeList } from '../../../widgets/notices'
@@ -73,7 +73,7 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
   }, [isReady])
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={520} />}>
+      <ViewFrame resource={resource} bones={520}>
         {(view) => (
           <div className={layoutCss.column}>
             <Top view={view} />

@@ -55,7 +55,7 @@ export function Segments({ base }: PageProps) {
   const resource = useView('segments', query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
+      <ViewFrame resource={resource} bones={600}>
         {(view) => <Page view={view} base={base} />}
       </ViewFrame>
       {resource.data && <Tables view={resource.data} base={query} />}
