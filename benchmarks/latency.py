@@ -92,7 +92,6 @@ TABLES = {
     "counters": (),
     "gaps": ("gaps",),
     "allocated_in": ("allocating_operators",),
-    "memory_states": ("memory_states",),
     "stated": ("allocator_blocks", "allocator_totals"),
 }
 """Views and all their tables, as docs/http.md names them, but those that answer nothing without a call or a stretch of time

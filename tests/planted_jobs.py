@@ -30,7 +30,7 @@ from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.rank.profile import CALL, GROUP, KERNEL, STEP, blocked_ns
 from tb_plugin.views.distributed.rank.time_before_calls import PARTS
-from tb_plugin.views.distributed.stragglers.table import straggler_table
+from tb_plugin.views.distributed.stragglers.report import straggler_table
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import model, trace
 from tests.synthetic import loaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import MISSING
 
 HOST_TYPE = 0

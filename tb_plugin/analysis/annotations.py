@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole, side_by_side, stable_order
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Whole, side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

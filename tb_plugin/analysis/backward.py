@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
 from tb_plugin.model.trace.schema import MISSING, EventKind

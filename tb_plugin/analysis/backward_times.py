@@ -8,7 +8,8 @@ import numpy as np
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Int64, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 

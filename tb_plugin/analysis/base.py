@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
 

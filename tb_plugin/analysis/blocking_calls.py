@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_plugin.analysis.copy_directions import copy_texts
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tb_plugin.lib.groupby import Int64, stable_order
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tb_plugin.lib.groupby import Int32, Int64, Whole
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import Whole
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.recorded_units import unit_and_factor
-from tb_plugin.lib.groupby import Bool, Float64, Int64
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, overlaps, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.lib.groupby import Bool, Float64, Int64, Whole, sum_by
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import Whole, sum_by
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -14,7 +14,7 @@ from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
-from tb_plugin.lib.groupby import Bool, Float64, Int64
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass

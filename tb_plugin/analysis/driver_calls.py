@@ -9,7 +9,7 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind

@@ -23,7 +23,8 @@ from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.recomputation import Sign, recomputations
 from tb_plugin.analysis.runtime_calls import callers
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Whole
 from tb_plugin.model.trace.recorder import KernelFacts
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable

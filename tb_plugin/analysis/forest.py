@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from tb_plugin.lib.groupby import MISSING, Bool, Int32, Int64, Whole, group, places_of, side_by_side, stable_order
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import MISSING, Whole, group, places_of, side_by_side, stable_order
 
 NODES_SENT = 20_000
 """Maximum number of nodes in a response. The deepest nodes are omitted first."""

@@ -14,7 +14,8 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, Whole, places_of, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Groups, Whole, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest

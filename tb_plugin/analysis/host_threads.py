@@ -11,7 +11,8 @@ import numpy as np
 from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
 from tb_plugin.analysis.thread_and_stream_names import track_names
-from tb_plugin.lib.groupby import Int64, stable_order
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track

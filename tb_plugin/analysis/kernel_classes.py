@@ -8,19 +8,17 @@ from types import MappingProxyType
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.lib.groupby import Int32, Int64, Whole, group, places_of
+from tb_plugin.lib.arrays import Int32, Int64, UInt8
+from tb_plugin.lib.groupby import Whole, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Metric, Slice
-
-UInt8 = npt.NDArray[np.uint8]
 
 TITLES: Mapping[KernelClass, str] = MappingProxyType(
     {

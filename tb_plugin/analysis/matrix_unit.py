@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.groupby import Groups, Int64
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import Groups
 from tb_plugin.model.trace.schema import MISSING, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 

@@ -11,12 +11,9 @@ from enum import IntEnum
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int8, Int64
 from tb_plugin.payloads import Metric, Slice
-
-Int8 = npt.NDArray[np.int8]
 
 # By id, in order of stacking: the longest-lived category is at the bottom.
 TITLES: Mapping[str, str] = {

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import Int32, group, places_of
+from tb_plugin.lib.arrays import Int32
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

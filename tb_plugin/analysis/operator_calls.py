@@ -15,7 +15,8 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Bool, Int32, Int64, places_of, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.reported_operators import TIMES, reported_operators

@@ -11,7 +11,7 @@ from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import CHOSEN_WINDOW, FULL_TRACE, SHARED
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
 from tb_plugin.model.trace.schema import MISSING, OUT_OF_MEMORY, EventKind

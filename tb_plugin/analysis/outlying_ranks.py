@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 
-from tb_plugin.lib.groupby import MAD_TO_DEVIATION, Bool, Float64
+from tb_plugin.lib.arrays import Bool, Float64
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION
 
 # maximum probability that noise makes any rank of a comparison an outlier
 MAX_CHANCE = 0.001
+# minimum excess of an outlier over the median; smaller differences do not matter
+MIN_EXCESS = 0.05
 # minimum degrees of freedom of the noise; with fewer, no rank is an outlier
 MIN_FREEDOM = 2
 
@@ -40,6 +43,19 @@ def outlying_ranks(values: Float64, noise: Float64 | None = None) -> Bool:
         significant: Bool = _log_tail(excess / error[..., None], freedom) <= math.log(MAX_CHANCE / ranks)
     significant &= excess > 0
     return significant
+
+
+def outlier_rows(values: Float64) -> list[int]:
+    """Returns the rows whose mean is an outlier and exceeds the median by ``MIN_EXCESS``, largest mean first.
+
+    ``values`` has shape (rows, repetitions), and NaN means missing. Each row has at least one value.
+    """
+    if not len(values):
+        return []
+    mean = np.nanmean(values, axis=1)
+    median = np.median(mean)
+    found = np.flatnonzero(outlying_ranks(values) & (mean - median > MIN_EXCESS * abs(median)))
+    return sorted(found.tolist(), key=lambda row: -mean[row])
 
 
 def median_of_others(values: Float64) -> Float64:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pyarrow.compute as pc
 
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.table import TraceTable
 

@@ -17,7 +17,8 @@ from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, name_matches, search_pattern
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.bus_bandwidth import has_larger_side
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _MOST_ELEMENTS = 1 << 50
 

@@ -12,7 +12,8 @@ from tb_plugin.analysis.annotations import annotation_around
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
-from tb_plugin.lib.groupby import Int32, Int64, places_of, sum_by
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.annotations import calls_of, launched_by, looked_into, open_at, starts_inside
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable

@@ -8,7 +8,7 @@ import numpy as np
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, join, measure_by, measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING

@@ -5,7 +5,7 @@ These workers have unreadable files, or only their rank summaries are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tb_plugin.analysis.base import Params
@@ -57,12 +57,6 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
         todo = f"Open the log directory that contains the {'trace' if one else 'traces'}."
         notices.append(Notice("summary_alone", "info", text, todo, []))
     return notices
-
-
-def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Parses ranks from the ends of names of unreadable workers, None if a name has no number."""
-    numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
-    return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 
 
 def _listed(names: Sequence[str]) -> str:

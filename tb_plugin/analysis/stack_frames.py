@@ -6,19 +6,17 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import ADDRESS, package_of
-from tb_plugin.lib.groupby import Bool, Int32, Int64, number_groups, stable_order
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import number_groups, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, latest_open, nest, parents_among
-
-UInt8 = npt.NDArray[np.uint8]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
 _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)

@@ -12,7 +12,7 @@ from tb_plugin.analysis.communication import exposed_ranges
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, first_in, join, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind

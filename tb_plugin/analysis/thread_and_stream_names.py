@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import ThreadRole
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind

@@ -7,7 +7,6 @@ from enum import IntEnum
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import annotation_around
@@ -17,14 +16,13 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.range_patterns import module_label
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, shares
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
+from tb_plugin.lib.groupby import group, places_of, shares
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Breakdown, Metric, Slice, Sort
-
-UInt8 = npt.NDArray[np.uint8]
 
 METRICS = SHARED.defining(
     {

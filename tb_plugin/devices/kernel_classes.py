@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin import settings
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import KernelClass
 
@@ -28,8 +29,6 @@ _MAX_NAME_CHARS = 8192  # a trace may contain any text
 _MAX_CACHED_NAMES = 2000
 _MAX_CACHED_NAME_CHARS = 500  # results are cached for the next trace: ranks of a job have the same names
 _CLASSES = {each.name.lower(): each for each in KernelClass}
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -11,11 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.arrays import Bool, Float64, Int32, Int64, UInt64
+
 Whole = npt.NDArray[np.integer]
 
 # Value for "not recorded" in integer columns.

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.arrays import Bool, Int64
 
 
 class Ranges(msgspec.Struct, frozen=True, eq=False):

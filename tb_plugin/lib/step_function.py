@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.intervals import Ranges
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 class Curve(msgspec.Struct, frozen=True, eq=False):

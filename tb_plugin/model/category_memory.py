@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int8, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
-
-Int8 = npt.NDArray[np.int8]
 
 # In the order of PyTorch's category numbers.
 CATEGORIES = (

@@ -8,16 +8,14 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, scopes_of_kind
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 # Unit of the values: time, memory, number of samples, graph nodes, or unknown.
 Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
 # Maximum depth. Values of deeper frames are attributed to the last frame within the limit.

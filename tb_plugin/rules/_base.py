@@ -26,7 +26,8 @@ from tb_plugin.analysis.reported_steps import length_without_kernels, missing_co
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import StepShares, break_down
-from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME

@@ -12,7 +12,8 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
 from tb_plugin.analysis.reported_collectives import enclosing_operator, matching_names, reported_collectives
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.lib.groupby import Bool, Float64, Int64, sum_by
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -16,7 +16,8 @@ from tb_plugin.analysis.copy_directions import copies_in_direction, copy_texts
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, name_matches, search_pattern
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind

@@ -10,7 +10,8 @@ import numpy as np
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import delaying_ranges
-from tb_plugin.lib.groupby import Float64, Int64, sum_by
+from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure

@@ -10,7 +10,8 @@ import numpy as np
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Float64, Int64, distinct_values, group
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import distinct_values, group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable

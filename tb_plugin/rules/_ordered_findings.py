@@ -18,7 +18,7 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes, time_saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.errors import PartFailed
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure, measure_within, subtract, union
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import cached_by_argument

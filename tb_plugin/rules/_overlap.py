@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.lib.groupby import Int64, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene

@@ -9,7 +9,8 @@ import re
 import msgspec
 import numpy as np
 
-from tb_plugin.lib.groupby import Bool, Int32, Int64, Whole, group, places_of
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Whole, group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -17,7 +17,8 @@ from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
-from tb_plugin.lib.groupby import Int64, distinct_values, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import distinct_values, sum_by
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME

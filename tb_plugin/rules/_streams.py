@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.lib.groupby import Bool, Int64, Whole, stable_order
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Whole, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable

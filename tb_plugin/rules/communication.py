@@ -10,7 +10,8 @@ from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computation_
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Int64, group, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

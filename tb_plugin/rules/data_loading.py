@@ -8,7 +8,7 @@ from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import intersect, union
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.communication import computation_ranges
 from tb_plugin.analysis.copy_directions import copies_in_direction
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional

@@ -10,7 +10,7 @@ from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.served_steps import FEWEST, ServedSteps, is_served, served_steps
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link

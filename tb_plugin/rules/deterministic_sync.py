@@ -8,7 +8,8 @@ import pyarrow as pa
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

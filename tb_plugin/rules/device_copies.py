@@ -9,7 +9,8 @@ from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool
+from tb_plugin.lib.arrays import Bool
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Limit, Rule, Scene, percent

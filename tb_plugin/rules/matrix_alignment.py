@@ -6,7 +6,8 @@ import numpy as np
 
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import COMMON, MIN_SHARE, NO_SAVING, Bounds, Detection, Limit, Rule, Scene, percent

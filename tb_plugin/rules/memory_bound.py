@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.phrases import plural
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, optional, percent

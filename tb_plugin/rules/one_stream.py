@@ -8,7 +8,8 @@ import numpy as np
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import COMMON, NO_SAVING, Detection, Limit, Rule, Scene, percent

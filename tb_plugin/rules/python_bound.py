@@ -13,7 +13,8 @@ from tb_plugin.analysis.idle.host import delaying_ranges
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Int64, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.payloads import Link

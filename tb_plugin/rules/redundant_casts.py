@@ -7,7 +7,8 @@ import numpy as np
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Groups, Int64, group
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.range_patterns import name_matches
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

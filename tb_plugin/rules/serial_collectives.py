@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, sum_by
+from tb_plugin.lib.arrays import Bool
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 

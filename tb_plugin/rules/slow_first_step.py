@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.rules._base import MIN_SHARE, Detection, Limit, Rule, Scene
 from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, is_multi_modal, slow_steps_finding, step_lengths, usual_of
 

@@ -7,7 +7,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Groups, Int64, group, sum_by
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link

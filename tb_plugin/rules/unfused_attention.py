@@ -9,7 +9,8 @@ import numpy as np
 
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
-from tb_plugin.lib.groupby import Bool, Int64, places_of
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable

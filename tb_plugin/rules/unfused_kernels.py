@@ -16,7 +16,8 @@ from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Bool, Int64, group, sequence_hashes, sum_by
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group, sequence_hashes, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable

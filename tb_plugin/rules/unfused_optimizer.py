@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene

@@ -202,7 +202,7 @@ def test_a_rank_that_could_not_be_read_is_no_dead_end(visit: Open, broken: Path)
     assert_healthy(frame)
     assert frame.get_by_test_id("headline").get_by_role("button", name="rank5").count() == 1
     failed = frame.get_by_role("listitem").filter(has_text="Skipped because unreadable: rank4")
-    assert frame.get_by_text("ranks are loaded; unreadable: rank4.").count() == 1
+    assert frame.get_by_text("ranks are loaded; not loaded: rank 4.").count() == 1
     failed.get_by_role("button", name="rank4").first.click()
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank4")

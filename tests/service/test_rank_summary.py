@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.replicas import STATE
 from tb_plugin.payloads import StepInfo
 from tb_plugin.service import part_codec
 from tb_plugin.service.summaries import format
@@ -182,8 +181,6 @@ def test_tables_that_no_part_has():
     assert {"alone", "ranks_at_least"} < set(NEVER_NULL[RANK]) and ranks_at_least(
         {RANK: part_shapes()[RANK].empty_table()}
     ) == 0
-    states = pa.table({key: pa.nulls(1, kind) for key, kind in STATE.items()})
-    assert refused(with_frame("memory_states", states)) == "lacks values"
     splits = pa.array([[1, None]] * len(calls), pa.list_(pa.int64()))
     gap = calls.set_column(calls.column_names.index("sent_splits"), "sent_splits", splits)
     assert refused(with_frame("collectives", gap)) == "lacks values"

@@ -133,7 +133,7 @@ def test_beside_the_traces_nothing_is_read_until_somebody_opens_a_rank(logs, tre
     place = Place("ddp", "rank2", "1")
     profile = workspace.profile(place, view="distributed")
     assert profile.state == "ready" and [step.label for step in profile.steps] == ["0", "1", "2"]
-    assert told(view(workspace)).keys() == {"straggler", "redundant_states"} or "straggler" in told(view(workspace))
+    assert "straggler" in told(view(workspace))
     assert not read_traces(workspace)
     assert workspace.profile(place).state == "ready"  # the Overview, say
     assert len(read_traces(workspace)) == 1

@@ -89,7 +89,7 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     assert "Open {worker} to see" in failed["todo"]
     assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
     # Its file is there, so it is not without a trace; no other rank is missing.
-    assert findings(view)["bounds"].startswith("{workers} of {world_size} ranks are loaded; unreadable: rank1. ")
+    assert findings(view)["bounds"].startswith("{workers} of {world_size} ranks are loaded; not loaded: rank 1. ")
     assert "without a trace" not in findings(view)["bounds"]
     # From the failed one as from any other.
     assert workers(json.loads(workspace.view(Place("ddp", "rank1", "1"), "distributed", Params()))) == workers(view)

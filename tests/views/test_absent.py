@@ -10,17 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params, Part
-from tb_plugin.payloads import Notice, Notices, View
+from tb_plugin.payloads import Notice, View
 from tb_plugin.views.distributed.matching.keys import texts_of
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 from tb_plugin.views.distributed.rank.profile import CALL, GROUP, table
-from tb_plugin.views.distributed.view import Distributed
 from tb_plugin.views.ranks_collectives.view import RanksCollectives
-from tests.builders import trace
 from tests.flight import call, flight
+from tests.jobs_of_parts import VIEW, notices_of, part_with, table_of
 
-VIEW = Distributed()
 WORLD = dict.fromkeys(GROUP) | {
     "group": "0",
     "group_description": "default_pg",
@@ -32,23 +30,16 @@ WORLD = dict.fromkeys(GROUP) | {
 
 def traced(worker: str, numbers: Sequence[int], group: str = "0") -> Part:
     """A rank whose trace holds all_reduces with these numbers."""
-    part = VIEW.part(trace().step(0, 0, 10).op("aten::mm", 0, 0.001).table(), Params())
     about = {
-        "step": "0",
-        "collective": "all_reduce",
-        "dtype": "Float",
-        "elements": 12,
-        "comm_bytes": 48,
-        "on_device": True,
-    }
-    about |= {"group": group, "group_ranks": "[0, 1, 2]", "group_size": 3}
+        "step": "0", "collective": "all_reduce", "dtype": "Float", "elements": 12, "comm_bytes": 48, "on_device": True,
+        "group": group, "group_ranks": "[0, 1, 2]", "group_size": 3, "dur_ns": 10,
+    }  # fmt: skip
     rows = [
-        dict.fromkeys(CALL) | about | {"call": i, "sequence": number, "start_ns": 100 * i, "dur_ns": 10}
+        dict.fromkeys(CALL) | about | {"call": i, "sequence": number, "start_ns": 100 * i}
         for i, number in enumerate(numbers)
     ]
-    data = {"collectives": table(CALL, rows), "process_groups": table(GROUP, [WORLD])}
-    frames = {**part.frames, **{name: replace(part.frames[name], data=made) for name, made in data.items()}}
-    return replace(part, worker=worker, frames=frames, facts={"distributed.world_size": 3})
+    tables = {"collectives": table(CALL, rows), "process_groups": table(GROUP, [WORLD])}
+    return part_with(worker, tables, 3, 10_000)
 
 
 def dumped(worker: str, numbers: Sequence[int], **more: Any) -> Part:
@@ -57,11 +48,8 @@ def dumped(worker: str, numbers: Sequence[int], **more: Any) -> Part:
 
 
 def told(parts: Sequence[Part], dumps: Sequence[Part]) -> tuple[list[dict[str, Any]], Mapping[str, Notice]]:
-    view = VIEW.answer([VIEW.join(parts, dumps)], Params())
-    assert isinstance(view, View)
-    notices = view.payloads["findings"]
-    assert isinstance(notices, Notices)
-    return view.payloads["recorders"].rows, {notice.rule: notice for notice in notices.notices}  # type: ignore[union-attr]
+    joined = [VIEW.join(parts, dumps)]
+    return table_of(joined, "recorders"), {notice.rule: notice for notice in notices_of(joined)}
 
 
 PAIR = [traced("rank0", range(10, 20)), traced("rank1", range(10, 20))]
@@ -139,12 +127,8 @@ def test_ranks_without_a_trace_are_named() -> None:
 def test_the_page_names_the_rank_that_lacks() -> None:
     facts = [{"distributed.world_size": 3, "distributed.rank": rank} for rank in (0, 2)]
     parts = [replace(traced(f"rank{one['distributed.rank']}", [1, 2]), facts=one) for one in facts]
-    view = VIEW.answer(parts, Params())
-    assert isinstance(view, View)
-    notices = view.payloads["findings"]
-    assert isinstance(notices, Notices)
-    (notice,) = (each for each in notices.notices if each.rule == "bounds")
-    assert "without a trace: rank 1." in notice.text
+    (notice,) = (each for each in notices_of(parts) if each.rule == "bounds")
+    assert "not loaded: rank 1." in notice.text
 
 
 @pytest.mark.parametrize(

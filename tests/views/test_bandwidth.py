@@ -9,44 +9,30 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Params, Part
+from tb_plugin.analysis.base import Part
 from tb_plugin.devices.peaks import peak_of
-from tb_plugin.payloads import Notices, Series, Table, View
+from tb_plugin.payloads import Series
 from tb_plugin.views.distributed.bandwidth.measured import line_of
 from tb_plugin.views.distributed.bandwidth.payloads import nodes_short
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, table
-from tb_plugin.views.distributed.view import Distributed
-from tests.builders import trace
-from tests.conftest import sample
+from tests.jobs_of_parts import notices_of, part_with, sample_parts, table_of, view_of
 
-VIEW = Distributed()
 GB = 10**9
 
 
 def part_of(worker: str, node: str, calls: Sequence[Mapping[str, Any]], peak: int | None = None) -> Part:
     """A rank of nothing but calls."""
-    part = VIEW.part(trace().step(0, 0, 10).op("aten::mm", 0, 0.001).table(), Params())
     rows = [
         dict.fromkeys(CALL) | {"call": i, "step": "0", "dtype": "Float", "on_device": True} | call
         for i, call in enumerate(calls)
     ]
     device = dict.fromkeys(DEVICE) | {"node": node, "process": worker, "device": "0", "link_peak": peak}
-    group = dict.fromkeys(GROUP) | {
-        "group": "1",
-        "group_description": "dp",
-        "backend": "",
-        "group_size": 2,
-        "group_ranks": "[0, 1]",
-    }
-    data = {
-        "collectives": table(CALL, rows),
-        "devices": table(DEVICE, [device]),
-        "process_groups": table(GROUP, [group]),
-    }
-    frames = {name: replace(part.frames[name], data=made) for name, made in data.items()}
-    return replace(part, worker=worker, frames={**part.frames, **frames}, facts={"distributed.world_size": None})
+    group = dict(zip(GROUP, ("1", "dp", "", 2, "[0, 1]", None), strict=True))
+    tables = {
+        "collectives": table(CALL, rows), "devices": table(DEVICE, [device]), "process_groups": table(GROUP, [group]),
+    }  # fmt: skip
+    return part_with(worker, tables)
 
 
 def reduced(at: int, dur: int, size: int, sequence: int, **more: Any) -> dict[str, Any]:
@@ -60,24 +46,12 @@ def reduced(at: int, dur: int, size: int, sequence: int, **more: Any) -> dict[st
     return {**about, "group_size": 2, "sequence": sequence, "start_ns": at, "dur_ns": dur, **more}
 
 
-def answer(parts: Sequence[Part], name: str) -> list[dict[str, Any]]:
-    found = VIEW.answer(parts, Params(table=name, limit=None))
-    assert isinstance(found, Table)
-    return found.rows
-
-
-def view(parts: Sequence[Part]) -> View:
-    found = VIEW.answer(parts, Params())
-    assert isinstance(found, View)
-    return found
-
-
 def test_a_class_has_the_sum_of_its_times_and_their_median() -> None:
     """1000 bytes in 10, 20 and 60 ns, each the time of the rank that comes last; the factor of two ranks is 1."""
     late = [reduced(100 * i, dur, 1000, i) for i, dur in enumerate((10, 20, 60))]
     early = [reduced(100 * i - 5, dur + 5, 1000, i) for i, dur in enumerate((10, 20, 60))]
     parts = [part_of("a", "n0", late, 100 * GB), part_of("b", "n0", early, 100 * GB)]
-    (row,) = answer(parts, "bandwidths")
+    (row,) = table_of(parts, "bandwidths")
     assert (row["met"], row["median_transfer_ns"], row["comm_bytes"]) == (3, 20, 1000)
     assert row["algorithm_bandwidth"] == row["bus_bandwidth"] == pytest.approx(3000 / 90 * GB)
     assert row["link_share"] == pytest.approx(3000 / 90 / 100)
@@ -87,22 +61,22 @@ def test_a_class_has_the_sum_of_its_times_and_their_median() -> None:
 def test_bounds_unknown_sizes_and_other_nodes_have_no_part_in_it() -> None:
     known, unknown = reduced(0, 10, 1000, 0), reduced(100, 10, 1000, 1, comm_bytes=None)
     parts = [part_of(name, node, [known, unknown], GB) for name, node in (("a", "n0"), ("b", "n1"))]
-    (row,) = answer(parts, "bandwidths")
+    (row,) = table_of(parts, "bandwidths")
     assert (row["met"], row["nodes"], row["link_share"]) == (1, "n0, n1", None)
     of_three = [part_of(name, "n0", [known | {"group_size": 3, "group_ranks": "[0, 1, 2]"}]) for name in "ab"]
-    assert answer(of_three, "bandwidths") == [] and "bandwidth" not in view(of_three).payloads
-    assert answer(parts[:1], "bandwidths") == []
+    assert table_of(of_three, "bandwidths") == [] and "bandwidth" not in view_of(of_three).payloads
+    assert table_of(parts[:1], "bandwidths") == []
 
 
-def test_the_line_over_sizes_is_found_through_the_view() -> None:
+def test_the_line_over_sizes_is_found_through_the_view_of() -> None:
     """5 us and 100 GB/s: 1 kB takes 5,010 ns, 1 MB 15,000 ns, 100 MB 1,005,000 ns."""
     sizes = (1000, 10**6, 10**8)
     calls = [reduced(10**7 * i, 5000 + size // 100, size, i) for i, size in enumerate(sizes)]
     parts = [part_of(name, "n0", calls) for name in "ab"]
-    (fit,) = answer(parts, "bandwidth_fits")
+    (fit,) = table_of(parts, "bandwidth_fits")
     assert fit["fit_latency_ns"] == pytest.approx(5000) and fit["fit_bandwidth"] == pytest.approx(100 * GB)
     assert (fit["fit_sizes"], fit["fit_deviation"]) == (3, pytest.approx(0, abs=1e-12))
-    series = view(parts).payloads["bandwidth"]
+    series = view_of(parts).payloads["bandwidth"]
     assert isinstance(series, Series) and series.x == list(sizes)
     measured, fitted = series.lines
     assert measured.values == pytest.approx([size * GB / (5000 + size // 100) for size in sizes])
@@ -118,9 +92,9 @@ def test_a_line_through_two_of_three_sizes_does_not_tell_the_third() -> None:
     assert three is not None and four is not None
     assert three[2] > 0.2 and four == pytest.approx((5000, 0.01, 0), abs=1e-9)
     calls = [reduced(10**8 * i, round(each), size, i) for i, (size, each) in enumerate(zip(sizes, time, strict=True))]
-    (none,) = answer([part_of(name, "n0", calls[:3]) for name in "ab"], "bandwidth_fits")
+    (none,) = table_of([part_of(name, "n0", calls[:3]) for name in "ab"], "bandwidth_fits")
     assert (none["fit_sizes"], none["fit_latency_ns"], none["fit_deviation"]) == (3, None, None)
-    (fit,) = answer([part_of(name, "n0", calls) for name in "ab"], "bandwidth_fits")
+    (fit,) = table_of([part_of(name, "n0", calls) for name in "ab"], "bandwidth_fits")
     assert fit["fit_bandwidth"] == pytest.approx(100 * GB)
 
 
@@ -156,7 +130,7 @@ def test_planted_latency_and_bandwidth_come_back_beside_outliers(
 def test_sizes_of_latency_alone_are_in_the_table_and_not_in_the_chart() -> None:
     def chart(*sizes: int) -> Series:
         calls = [reduced(10**7 * i, 5000 + 100 * i, size, i, group_ranks="[0, 1]") for i, size in enumerate(sizes)]
-        found = view([part_of(name, "n0", calls) for name in "ab"]).payloads["bandwidth"]
+        found = view_of([part_of(name, "n0", calls) for name in "ab"]).payloads["bandwidth"]
         assert isinstance(found, Series)
         return found
 
@@ -184,26 +158,16 @@ def test_a_slow_pair_of_nodes_is_named() -> None:
         ]
         parts += [part_of(f"rank{number + i}", node, calls) for i, node in enumerate((first, second))]
         number += 2
-    notices = view(parts).payloads["findings"]
-    assert isinstance(notices, Notices)
-    (slow,) = [notice for notice in notices.notices if notice.rule == "slow_nodes"]
+    (slow,) = [notice for notice in notices_of(parts) if notice.rule == "slow_nodes"]
     figures = {figure.metric.key: figure.value for figure in slow.figures}
     assert figures["nodes"] == "n0, n4" and figures["slowdown"] == pytest.approx(1.5, rel=0.01)
     assert figures["node_sets"] == 6
-    assert answer(parts, "nodes")[0]["nodes"] == "n0, n4"
+    assert table_of(parts, "nodes")[0]["nodes"] == "n0, n4"
 
 
 def test_nothing_is_slow_where_all_are_alike() -> None:
     for name in ("synthetic_ddp", "synthetic_groups"):
-        found = view([replace(VIEW.part(sample(file), Params()), worker=file) for file in _ranks(name)])
-        notices = found.payloads["findings"]
-        assert isinstance(notices, Notices) and "slow_nodes" not in {notice.rule for notice in notices.notices}
-
-
-def _ranks(folder: str) -> list[str]:
-    from tests.conftest import SAMPLE_FILES
-
-    return [file for file in SAMPLE_FILES if file.startswith(f"{folder}/")]
+        assert "slow_nodes" not in {notice.rule for notice in notices_of(sample_parts(name))}
 
 
 def test_links_have_a_peak_where_the_board_has_them() -> None:

@@ -326,7 +326,7 @@ def test_drifts_that_are_none_are_next_to_never_claimed(stages: int) -> None:
     """In a pipeline few collectives tie its stages: their clocks drift apart by noise, all of a stage alike."""
     every = [invented(seed, pp=stages)[0] for seed in sampled(range(100), range(15))]
     claimed = np.array([clocks.how == HOW.index(DRIFT) for clocks in every])
-    assert claimed.mean() <= 0.02
+    assert claimed.mean() <= (0.002 if stages == 1 else 0.02)
 
 
 @pytest.mark.parametrize("stages", [1, 2])

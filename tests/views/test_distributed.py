@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import gzip
 import json
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,43 +22,27 @@ from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Heat, Notices, Series, Table, View
-from tb_plugin.views.distributed.view import Distributed
+from tb_plugin.payloads import Figures, Heat, Series
+from tb_plugin.views.distributed.rank.profile import table
 from tb_plugin.views.distributed.waiting import caused_by
 from tests import synthetic as synthetic_traces
 from tests.builders import TraceBuilder, kernel, model, trace
 from tests.calls import Call, calls_table
 from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
 from tests.depth import sampled
-
-VIEW = Distributed()
-Rows = list[dict[str, Any]]
+from tests.jobs_of_parts import VIEW, Rows, notices_of, part_with, table_of, view_of
 
 
 def parts_of(tables: Mapping[str, TraceTable]) -> list[Part]:
     return [replace(VIEW.part(table, Params()), worker=name) for name, table in tables.items()]
 
 
-def table_of(parts: Sequence[Part], name: str, **params: Any) -> Rows:
-    answer = VIEW.answer(parts, Params(table=name, limit=None, **params))
-    assert isinstance(answer, Table)
-    return answer.rows
-
-
 def workers_of(parts: Sequence[Part], **params: Any) -> dict[str, dict[str, Any]]:
     return {row["worker"]: row for row in table_of(parts, "workers", **params)}
 
 
-def view_of(parts: Sequence[Part], **params: Any) -> View:
-    answer = VIEW.answer(parts, Params(**params))
-    assert isinstance(answer, View)
-    return answer
-
-
 def findings(parts: Sequence[Part], **params: Any) -> dict[str, Any]:
-    notices = view_of(parts, **params).payloads["findings"]
-    assert isinstance(notices, Notices)
-    return {n.rule: {f.metric.key: f.value for f in n.figures} for n in notices.notices}
+    return {n.rule: {f.metric.key: f.value for f in n.figures} for n in notices_of(parts, **params)}
 
 
 def overlaps(parts: Sequence[Part], worker: str) -> list[int]:
@@ -202,34 +185,6 @@ def without_calls(part: Part, gone: set[int], numbered: bool) -> Part:
         at = data.column_names.index("sequence")
         data = data.set_column(at, "sequence", pa.nulls(data.num_rows, pa.int64()))
     return replace(part, frames={**part.frames, "collectives": replace(frame, data=data)})
-
-
-@pytest.mark.parametrize("numbered", [True, False], ids=["by number", "aligned"])
-@pytest.mark.parametrize("victim", ["rank1", "rank2"])
-def test_missing_calls_and_an_absent_rank(victim: str, numbered: bool) -> None:
-    """A tenth of the calls of one rank is gone (also of the straggler itself) and another rank is absent."""
-    random.seed(7)
-    gone = set(random.sample(range(12), 2))
-    parts = [
-        without_calls(part, gone if part.worker == victim else set(), numbered)
-        for part in synthetic()
-        if part.worker != "rank3"
-    ]
-    found = findings(parts)
-    # The straggler may lack too many calls to be named, but no other rank is.
-    assert found.get("straggler", {"worker": "rank2"})["worker"] == "rank2"
-    assert victim == "rank2" or "straggler" in found
-    assert (found["bounds"]["workers"], found["bounds"]["world_size"]) == (3, 4)
-    rows = workers_of(parts)
-    for worker in ("rank0", "rank1", "rank2"):
-        known = [one for i, one in enumerate(TRUTH[worker]["collectives"]) if worker != victim or i not in gone]
-        wait, transfer = (sum(one[key] for one in known) for key in ("wait_ns", "transfer_ns"))
-        assert rows[worker]["unmatched"] == 0
-        if victim == "rank2":  # what the others wait for it is not known where it lacks a call
-            assert rows[worker]["wait_ns"] <= 1.01 * wait + 1 and rows[worker]["transfer_ns"] >= 0.99 * transfer
-            continue
-        assert rows[worker]["wait_ns"] == pytest.approx(wait, rel=0.01, abs=1)
-        assert rows[worker]["transfer_ns"] == pytest.approx(transfer, rel=0.01)
 
 
 PLANTED = {
@@ -507,10 +462,7 @@ def call(name: str, at: int, dur: int = 10, elements: int = 1, step: str | None 
 
 def part_of(worker: str, calls: Sequence[Call], world: int | None = None, step_ns: int = 1000) -> Part:
     """A part of nothing but calls."""
-    part = VIEW.part(trace().step(0, 0, step_ns / 1000).op("aten::mm", 0, 0.001).table(), Params())
-    frame = replace(part.frames["collectives"], data=calls_table(calls))
-    frames = {**part.frames, "collectives": frame}
-    return replace(part, worker=worker, frames=frames, facts={"distributed.world_size": world})
+    return part_with(worker, {"collectives": calls_table(calls)}, world, step_ns)
 
 
 def pairs(*workers: Sequence[Call]) -> list[tuple[tuple[int, int], ...]]:
@@ -656,9 +608,7 @@ def test_workers_of_one_rank_are_not_compared() -> None:
     copied = [*ranks, *again(ranks[1:2], 0)]
     assert workers_of(copied) == workers_of(ranks)
     assert findings(copied) == findings(ranks) | {"same_rank": {}}
-    notices = view_of(copied).payloads["findings"]
-    assert isinstance(notices, Notices)
-    (text,) = (notice.text for notice in notices.notices if notice.rule == "same_rank")
+    (text,) = (notice.text for notice in notices_of(copied) if notice.rule == "same_rank")
     assert text == "Ignored (another worker reports the same rank): zrank1."
 
 
@@ -802,6 +752,11 @@ def test_numbers_that_are_no_message_are_unknown() -> None:
         )
         (row,) = table_of(parts, "collectives")
         assert (row["elements"], row["comm_bytes"]) == (None, None)
+
+
+def test_a_number_beyond_a_column_is_empty() -> None:
+    made = table({"bytes": pa.int64()}, [{"bytes": value} for value in (2**63 - 1, 2**63, -(2**63) - 1, None)])
+    assert made["bytes"].to_pylist() == [2**63 - 1, None, None, None]
 
 
 def test_an_empty_message_is_one_of_no_bytes() -> None:

@@ -23,16 +23,13 @@ from tb_plugin.model.trace.job_tables import (
     as_reported_table,
 )
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices, Series, Table, View
+from tb_plugin.payloads import Notices, Series, View
 from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of
 from tb_plugin.views.distributed.matching.keys import kind_codes
 from tb_plugin.views.distributed.natural_order import in_order
-from tb_plugin.views.distributed.view import Distributed
 from tests.builders import kernel, trace
 from tests.conftest import SAMPLE_FILES, sample
-
-VIEW = Distributed()
-Rows = list[dict[str, Any]]
+from tests.jobs_of_parts import VIEW, table_of, view_of
 
 
 def made(name: str, *rows: dict[str, Any]) -> Any:
@@ -72,18 +69,6 @@ def parts_of(*tables: TraceTable) -> list[Part]:
     return [replace(VIEW.part(table, Params()), worker=f"rank{place}") for place, table in enumerate(tables)]
 
 
-def rows_of(parts: list[Part], name: str, **params: Any) -> Rows:
-    answer = VIEW.answer(parts, Params(table=name, limit=None, **params))
-    assert isinstance(answer, Table)
-    return answer.rows
-
-
-def view_of(parts: list[Part], **params: Any) -> View:
-    answer = VIEW.answer(parts, Params(**params))
-    assert isinstance(answer, View)
-    return answer
-
-
 def told(view: View) -> dict[str, str]:
     found = view.payloads["findings"]
     assert isinstance(found, Notices)
@@ -121,14 +106,14 @@ def telling(number: int = 0, **changed: Any) -> TraceTable:
 
 def test_times_of_calls_by_step_and_kind() -> None:
     parts = parts_of(telling(), rank(1))
-    first, second = rows_of(parts, "rank_steps")
+    first, second = table_of(parts, "rank_steps")
     assert {key: first[key] for key in ("worker", "step", "job_calls", "elapse_ns", "transit_ns", "synchronization_ns")} == {
         "worker": "rank0", "step": "1", "job_calls": 2, "elapse_ns": 210, "transit_ns": 80, "synchronization_ns": 60,
     }  # fmt: skip
     assert (first["wait_rest_ns"], first["call_idle_ns"], first["link_bytes"]) == (50, 20, 307)
     assert (first["computing_ns"], first["device_free_ns"], first["preparing_ns"]) == (500, 100, 20)
     assert (second["job_calls"], second["link_bytes"], second["stage_ns"]) == (1, 0, 1100)
-    kinds = {row["collective"]: row for row in rows_of(parts, "operation_types")}
+    kinds = {row["collective"]: row for row in table_of(parts, "operation_types")}
     assert (kinds["all_reduce"]["job_calls"], kinds["all_reduce"]["link_bytes"]) == (2, 307)
     assert (kinds["all_reduce"]["mean_elapse_ns"], kinds["all_reduce"]["mean_link_bytes"]) == (105, 153)
     assert kinds["broadcast"]["elapse_ns"] == 100 and kinds["broadcast"]["link_bytes"] == 0
@@ -136,14 +121,14 @@ def test_times_of_calls_by_step_and_kind() -> None:
 
 def test_devices_of_a_rank_have_steps_of_their_own() -> None:
     steps = made(STEP_TIMES, {**STEPS[0], "device": 4}, {**STEPS[1], "step": "1", "device": 0})
-    rows = rows_of(parts_of(rank(0, steps, made(OPERATIONS, *CALLS)), rank(1)), "rank_steps")
+    rows = table_of(parts_of(rank(0, steps, made(OPERATIONS, *CALLS)), rank(1)), "rank_steps")
     assert [(row["step"], row["device"], row["computing_ns"], row["job_calls"]) for row in rows] == [
         ("1", "0", 700, None), ("1", "4", 500, 2), ("2", None, None, 1),
     ]  # fmt: skip
 
 
 def test_kinds_of_links_do_not_count_twice() -> None:
-    rows = {row["link_kind"]: row for row in rows_of(parts_of(telling(), rank(1)), "kinds_of_links")}
+    rows = {row["link_kind"]: row for row in table_of(parts_of(telling(), rank(1)), "kinds_of_links")}
     assert [*rows] == ["RDMA", "SDMA", "HCCS", "SIO"], "parts stand below what they are part of"
     assert sum(row["link_bytes"] for row in rows.values() if row["link_part_of"] is None) == 307
     assert rows["SDMA"]["link_bandwidth"] == rows["HCCS"]["link_bandwidth"] == 10_000_000_000
@@ -168,8 +153,8 @@ def test_bars_are_of_the_mean_step() -> None:
 
 def test_chosen_steps_count_alone() -> None:
     parts = parts_of(telling(), rank(1))
-    assert [row["step"] for row in rows_of(parts, "rank_steps", steps=("2",))] == ["2"]
-    assert [row["collective"] for row in rows_of(parts, "operation_types", steps=("2",))] == ["broadcast"]
+    assert [row["step"] for row in table_of(parts, "rank_steps", steps=("2",))] == ["2"]
+    assert [row["collective"] for row in table_of(parts, "operation_types", steps=("2",))] == ["broadcast"]
     assert lines(view_of(parts, steps=("2",)), "step_times")["computing_alone_ns"] == [600]
     assert "kinds_of_links" not in view_of(parts, steps=("2",)).payloads
 
@@ -183,7 +168,7 @@ def test_the_order_of_calls_says_nothing() -> None:
     shuffled = list(CALLS)
     random.Random(5).shuffle(shuffled)
     for name in ("rank_steps", "operation_types", "kinds_of_links"):
-        first, second = (rows_of(parts_of(telling(calls=calls), rank(1)), name) for calls in (CALLS, shuffled))
+        first, second = (table_of(parts_of(telling(calls=calls), rank(1)), name) for calls in (CALLS, shuffled))
         assert sorted(map(str, first)) == sorted(map(str, second))
 
 
@@ -199,7 +184,7 @@ def test_a_rank_of_communication_alone_has_the_steps_that_it_states() -> None:
     view = view_of(parts_of(rank(0), alone))
     assert told(view)["communication_alone"].startswith("Only communication is recorded for rank1. ")
     assert lines(view, "overlap")["compute_alone_ns"] == [100, 400]
-    rows = {row["worker"]: row for row in rows_of(parts_of(rank(0), alone), "workers")}
+    rows = {row["worker"]: row for row in table_of(parts_of(rank(0), alone), "workers")}
     assert (rows["rank1"]["compute_ns"], rows["rank1"]["step_total_ns"]) == (500, 900)
     unknown = rank(1, made(OPERATIONS, *CALLS), also=False)
     assert lines(view_of(parts_of(rank(0), unknown)), "overlap")["compute_alone_ns"] == [100, None]
@@ -251,7 +236,9 @@ def test_links_count_once_though_both_ends_state_them() -> None:
     first = rank(0, made(LINKS, between(0, 1, 10), between(1, 0, 99), between(0, 0, 5), between(0, 1, 7, place="top1")))
     second = rank(1, made(LINKS, between(0, 1, 55), between(1, 0, 20), between(1, 0, 2, group="other")))
     parts = parts_of(first, second)
-    rows = [(row["link_from"], row["link_to"], row["link_group"], row["link_bytes"]) for row in rows_of(parts, "links")]
+    rows = [
+        (row["link_from"], row["link_to"], row["link_group"], row["link_bytes"]) for row in table_of(parts, "links")
+    ]
     assert rows == [("0", "0", "…456", 5), ("0", "1", "…456", 10), ("1", "0", "…456", 20), ("1", "0", "…her", 2)]
     view = view_of(parts)
     assert view.payloads["map_link_bytes"].x == ["0", "1"]
@@ -263,10 +250,10 @@ def test_places_in_groups_become_ranks_where_a_rank_knows_its_own() -> None:
     own = [made(GROUPS, {"group": "123456", "group_rank": place}) for place in (0, 1)]
     links = made(LINKS, between(0, 1, 10, in_group=True), between(0, 2, 3, in_group=True))
     parts = parts_of(rank(4, links, own[0]), rank(6, own[1]))
-    assert [(row["link_from"], row["link_to"]) for row in rows_of(parts, "links")] == [("4", "6"), ("4", "2 in …456")]
+    assert [(row["link_from"], row["link_to"]) for row in table_of(parts, "links")] == [("4", "6"), ("4", "2 in …456")]
     every = made(GROUPS, {"group": "123456", "name": "dp", "ranks": "4, 6, 8"})
     parts = parts_of(rank(4, links, every), rank(6))
-    assert [(row["link_to"], row["link_group"]) for row in rows_of(parts, "links")] == [("6", "dp"), ("8", "dp")]
+    assert [(row["link_to"], row["link_group"]) for row in table_of(parts, "links")] == [("6", "dp"), ("8", "dp")]
     assert parts[0].frames["stated_rank"].data["ranks_at_least"].to_pylist() == [3]
 
 
@@ -279,7 +266,7 @@ def test_a_list_of_ranks_that_is_cut_or_none_names_nobody(ranks: str) -> None:
     texts = pa.array([ranks], pa.string())
     data = data.set_column(data.column_names.index("ranks"), "ranks", texts)
     frames = {**parts[0].frames, "stated_groups": replace(parts[0].frames["stated_groups"], data=data)}
-    [row] = rows_of([replace(parts[0], frames=frames)], "links")
+    [row] = table_of([replace(parts[0], frames=frames)], "links")
     assert row["link_bytes"] == 10
     if "9" not in ranks:
         assert (row["link_from"], row["link_to"]) == ("0 in …456", "1 in …456")
@@ -294,9 +281,9 @@ def test_a_group_of_more_ranks_than_are_here_bounds_what_is_known() -> None:
     """Nobody states how large the job is; a link leads to a third rank."""
     links = made(LINKS, between(0, 1, 1, in_group=True), between(0, 2, 1, in_group=True))
     tables = [replace(rank(number, links), metadata={}) for number in (0, 1)]
-    assert {row["timing"] for row in rows_of(parts_of(*tables), "collectives")} == {"bound"}
+    assert {row["timing"] for row in table_of(parts_of(*tables), "collectives")} == {"bound"}
     whole = [replace(rank(number), metadata={}) for number in (0, 1)]
-    assert {row["timing"] for row in rows_of(parts_of(*whole), "collectives")} == {"measured"}
+    assert {row["timing"] for row in table_of(parts_of(*whole), "collectives")} == {"measured"}
 
 
 def test_a_map_of_many_ranks_is_cut_and_says_so() -> None:
@@ -333,7 +320,7 @@ def test_a_job_is_at_least_as_large_as_its_groups() -> None:
     (size,) = (figure for figure in figures if figure.metric.key == "world_size")
     assert (size.metric.title, size.value) == ("World size (min)", 8)
     assert any("of at least {world_size} ranks are loaded" in text for text in told(view).values())
-    assert [row["node"] for row in rows_of(parts_of(*tables), "devices")] == ["", ""]
+    assert [row["node"] for row in table_of(parts_of(*tables), "devices")] == ["", ""]
 
 
 def test_the_stated_chart_says_why_it_differs_from_the_measured_one() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.job_tables.findings import findings, slow_links, slow_ranks
 from tb_plugin.analysis.job_tables.links import MOST_DRAWN, Link, counted_links, link_maps
-from tb_plugin.analysis.job_tables.outliers import outlier_rows
 from tb_plugin.analysis.job_tables.stages import connected_stages, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars
+from tb_plugin.analysis.outlying_ranks import outlier_rows
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES
 from tb_plugin.payloads import Metric
 from tb_plugin.views.cluster.payloads import exposed_findings, job_payloads, step_figures

@@ -8,17 +8,12 @@ from collections import defaultdict
 import pytest
 
 from tb_plugin.analysis.base import Params, Part
-from tb_plugin.payloads import Table, View
+from tb_plugin.payloads import View
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.view import Distributed
+from tests.jobs_of_parts import table_of
 from tests.many_ranks import many_parts
 from tests.views.test_distributed import call, part_of
-
-
-def rows_of(joined: Part, table: str) -> list[dict]:
-    answer = Distributed().answer([joined], Params(table=table, limit=None))
-    assert isinstance(answer, Table)
-    return answer.rows
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +24,11 @@ def job() -> Part:
 
 def test_each_row_sums_up_what_the_workers_have(job: Part) -> None:
     by_kind = defaultdict(list)
-    for row in rows_of(job, "operations"):
+    for row in table_of([job], "operations"):
         by_kind[row["collective"], row["dtype"], row["group_description"] or row["group"]].append(row)
-    kinds = rows_of(job, "operation_kinds")
+    kinds = table_of([job], "operation_kinds")
     assert {(row["collective"], row["dtype"], row["group_description"]) for row in kinds} == by_kind.keys()
-    assert len(kinds) == 2 < len(rows_of(job, "operations")) == 128
+    assert len(kinds) == 2 < len(table_of([job], "operations")) == 128
     for row in kinds:
         mine = by_kind[row["collective"], row["dtype"], row["group_description"]]
         latency = sorted(one["latency_ns"] for one in mine)
@@ -52,11 +47,11 @@ def test_each_row_sums_up_what_the_workers_have(job: Part) -> None:
 
 def test_who_is_waited_for_is_the_slow_rank_and_how_long_adds_up(job: Part) -> None:
     waits = defaultdict(int)
-    described = {row["group"]: row["group_description"] for row in rows_of(job, "process_groups")}
-    for row in rows_of(job, "collectives"):
+    described = {row["group"]: row["group_description"] for row in table_of([job], "process_groups")}
+    for row in table_of([job], "collectives"):
         if row["last_worker"] not in (None, row["worker"]):
             waits[described[row["group"]], row["last_worker"]] += row["wait_ns"]
-    for row in rows_of(job, "operation_kinds"):
+    for row in table_of([job], "operation_kinds"):
         assert row["awaited_worker"] == "rank5"
         of_kind = {worker: waited for (kind, worker), waited in waits.items() if kind == row["group_description"]}
         assert row["awaited_ns"] == of_kind["rank5"] == max(of_kind.values()) > 0
@@ -65,7 +60,7 @@ def test_who_is_waited_for_is_the_slow_rank_and_how_long_adds_up(job: Part) -> N
 def test_of_two_workers_the_median_is_one_of_them() -> None:
     """Calls of 90 and 60 ns that end together: no worker has 75."""
     joined = join(iter([part_of("a", [call("all_reduce", 0, 90)]), part_of("b", [call("all_reduce", 30, 60)])]))
-    (row,) = rows_of(joined, "operation_kinds")
+    (row,) = table_of([joined], "operation_kinds")
     keys = ("latency_low_ns", "latency_median_ns", "latency_high_ns", "transfer_median_ns")
     assert [row[key] for key in keys] == [60, 60, 90, 60]
 
@@ -81,7 +76,7 @@ def test_who_calls_less_often_and_who_is_alone() -> None:
         worker="rank2",
         steps=parts[2].steps,
     )
-    kinds = rows_of(join(iter(parts)), "operation_kinds")
+    kinds = table_of([join(iter(parts))], "operation_kinds")
     assert sorted((row["calls_least"], row["calls_most"]) for row in kinds) == [(2, 3), (3, 3)]
     alone = Distributed().answer([join(iter(many_parts(1, 3)))], Params())
     assert isinstance(alone, View) and "operation_kinds" not in alone.payloads and alone.payloads["operations"].rows

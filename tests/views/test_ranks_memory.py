@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.replicas import STATES
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.payloads import Notice, Notices, Series, Table, View
+from tb_plugin.views.ranks_memory.replicas import STATES
 from tb_plugin.views.ranks_memory.view import RanksMemory
 from tests.depth import examples
 from tests.snapshots import event, read, snapshot

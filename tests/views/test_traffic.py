@@ -15,13 +15,10 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Series, Table
 from tb_plugin.views.distributed import traffic
 from tb_plugin.views.distributed.traffic import traffic_frame, traffic_map
-from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import REPO, SAMPLE_FILES, SHARED, loaded, needs_shared, sample
 from tests.depth import sampled
-from tests.views.test_distributed import call, p2p, part_of, parts_of, synthetic, table_of, view_of
-
-VIEW = Distributed()
-Rows = list[dict[str, Any]]
+from tests.jobs_of_parts import VIEW, Rows, table_of, view_of
+from tests.views.test_distributed import call, p2p, part_of, parts_of, synthetic
 
 
 def sent(parts: Sequence[Part]) -> list[tuple[Any, ...]]:

@@ -9,15 +9,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model_kinds.base import FileModel
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Maximum number of address ranges. If there are more, the smallest gaps stay on the axis.
 MOST_REGIONS = 64

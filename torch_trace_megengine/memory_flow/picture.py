@@ -10,12 +10,11 @@ from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, detail
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.payloads import Line, MemoryFlowMap, Series
 from torch_trace_megengine.memory_flow.metrics import METRICS
 from torch_trace_megengine.memory_flow.model import MemoryFlow, levels_of
 from torch_trace_megengine.memory_flow.tensor_names import origins_of
-
-Int64 = npt.NDArray[np.int64]
 
 # Tensors per answer: about 1 MB of JSON.
 MAX_TENSORS = 10_000

@@ -18,6 +18,7 @@ from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, S
 from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
@@ -30,7 +31,6 @@ MOST_BYTES = 2**50  # 1 PiB, an impossible size
 _MAX_TOTAL_BYTES = 2.0**62
 FLUSH = 20_000  # maximum number of tensors whose attributes are still texts
 
-Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
 _AGAIN = "Record again: Profiler(..., formats=['memory_flow.svg'])."
 
@@ -149,8 +149,6 @@ class _Tensors:
             report=report,
         )
 
-
-Bool = npt.NDArray[np.bool_]
 
 _SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
 _TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))

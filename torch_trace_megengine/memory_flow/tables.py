@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
@@ -16,8 +16,6 @@ from tb_plugin.payloads import Sort
 from torch_trace_megengine.memory_flow.metrics import METRICS
 from torch_trace_megengine.memory_flow.model import MemoryFlow
 from torch_trace_megengine.memory_flow.tensor_names import NO_NAME, origins_of
-
-Int64 = npt.NDArray[np.int64]
 
 
 def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame:

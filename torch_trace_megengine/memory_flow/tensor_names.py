@@ -6,12 +6,10 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from torch_trace_megengine.memory_flow.model import MemoryFlow
-
-Int64 = npt.NDArray[np.int64]
 
 NO_NAME = "(no name)"
 _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.lib.arrays import Bool, Int32
 from tb_plugin.model.trace.schema import MISSING
 from torch_trace_megengine.timeline import lanes as of_lanes
 from torch_trace_megengine.timeline.events import START, STEP, Events
 from torch_trace_megengine.timeline.lanes import Lanes, ends_of
 from torch_trace_megengine.timeline.slices import Slices
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # category of arrows -> name
 DEPENDENCIES = {of_lanes.DISPATCH: "dispatch", of_lanes.TENSOR: "tensor", of_lanes.PROPERTY: "value"}

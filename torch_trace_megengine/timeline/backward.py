@@ -13,12 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 SUFFIX = "Backward"
 _MAX_CANDIDATES = 64  # maximum number of forward operators of one kind whose tensors are compared

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.events import COUNTER, ChromeEvent, Times, event_decoder
@@ -17,11 +16,8 @@ from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Int32, Int64, UInt8
 from tb_plugin.model.trace.extra_columns import OpenColumn
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
 
 PHASES = "BEXistf"  # phases of the events that become columns; the index is the code
 BEGIN, END, COMPLETE, INSTANT, START, STEP, FINISH = range(len(PHASES))

@@ -11,15 +11,12 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.schema import MISSING
 from torch_trace_megengine.timeline.events import BEGIN, FINISH, START, STEP, Events
 from torch_trace_megengine.timeline.slices import Slices, text_ids
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 KERNEL = "Kernel"
 DISPATCH = "OpDispatch"

@@ -7,19 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from torch_trace_megengine.timeline import lanes as of_lanes
 from torch_trace_megengine.timeline.events import COMPLETE, FINISH, INSTANT, START, STEP, Events
 from torch_trace_megengine.timeline.lanes import Lanes, ends_of
 from torch_trace_megengine.timeline.slices import Slices, integer_argument, text_ids
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 # names that end in a tensor number, which is also an argument
 _TENSOR_NAME = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")

@@ -10,16 +10,13 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.formats._chrome.pairing import matched_ends
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import innermost_at, nest
 from torch_trace_megengine.timeline.events import BEGIN, END, Events
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class Slices(msgspec.Struct, frozen=True, eq=False):

@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Ids
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 STOPPED = "StopStep"
 _OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"

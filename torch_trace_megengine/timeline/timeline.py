@@ -16,6 +16,7 @@ from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, ReportedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, CallRole, EventKind, of_kind
@@ -30,10 +31,6 @@ from torch_trace_megengine.timeline.lanes import describe_devices, lanes_of, pla
 from torch_trace_megengine.timeline.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
 from torch_trace_megengine.timeline.slices import columns_by_row, integer_argument, slices_of, text_ids
 from torch_trace_megengine.timeline.steps import STOPPED, Marks, Rows, recorded_steps
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with columns of their own
 

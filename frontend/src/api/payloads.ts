@@ -22,7 +22,6 @@ export interface Catalog {
   skipped: Skipped[]
 }
 /**
- * An error: what happened, where, and what to do.
  */
 export interface Problem {
   do: string
@@ -40,7 +39,6 @@ export interface RunInfo {
   workers: WorkerInfo[]
 }
 /**
- * A process (rank) of a run.
  */
 export interface WorkerInfo {
   name: string
@@ -66,7 +64,6 @@ export interface SpanInfo {
   time_unix_ms: number | null
 }
 /**
- * A number and its definition.
  */
 export interface Figure {
   metric: Metric
@@ -74,7 +71,6 @@ export interface Figure {
   value: number | string | boolean | null
 }
 /**
- * The definition of a number, as shown in tooltips.
  */
 export interface Metric {
   definition: string
@@ -97,7 +93,6 @@ export interface Metric {
   window: string
 }
 /**
- * A file or folder that is not a profile. ``reason`` explains why.
  */
 export interface Skipped {
   path: string
@@ -174,9 +169,7 @@ export interface Loading {
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
- * How many events of the file were loaded, repaired or dropped, and why.
- *
- *     ``records`` is the unit of these numbers.
+ * How many events of the file were loaded, repaired or dropped, and why. ``records`` is the unit of these numbers.
  */
 export interface ReadInfo {
   complete: boolean
@@ -265,7 +258,6 @@ export interface Table {
   }
 }
 /**
- * A column of a table: a metric and display options.
  */
 export interface Column {
   hidden: boolean
@@ -273,7 +265,6 @@ export interface Column {
   share: boolean
 }
 /**
- * The column by which rows are sorted.
  */
 export interface Sort {
   descending: boolean
@@ -355,7 +346,6 @@ export interface Slice {
   value: number
 }
 /**
- * A link to a view, with URL parameters.
  */
 export interface Link {
   params: {
@@ -365,9 +355,7 @@ export interface Link {
   view: string
 }
 /**
- * Lines, stacked bars or areas over x.
- *
- *     For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges.
+ * Lines, stacked bars or areas over x. For bars, ``x`` contains labels. Otherwise ``x`` contains numbers or bin edges.
  */
 export interface Series {
   kind: 'series'
@@ -429,9 +417,7 @@ export interface Tree {
   value_columns: string[]
 }
 /**
- * Findings, most important first.
- *
- *     ``about`` is their subject: the training, the data, or the question of the view.
+ * Findings, most important first. ``about`` is their subject: the training, the data, or the question of the view.
  */
 export interface Notices {
   about: 'answer' | 'data' | 'training'
@@ -465,7 +451,6 @@ export interface Notice {
   why: string
 }
 /**
- * An external document, shown as a link.
  */
 export interface Reference {
   text: string
@@ -744,7 +729,6 @@ export interface Heat {
   x_metric: Metric
 }
 /**
- * A way to group the rows of a heat map.
  */
 export interface Grouping {
   groups: string[]

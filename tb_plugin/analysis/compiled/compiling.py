@@ -6,7 +6,6 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
@@ -14,16 +13,13 @@ from tb_plugin.analysis.forest import Spans
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, name_matches, search_pattern
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import places_of, side_by_side, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Compilations(msgspec.Struct, frozen=True, eq=False):

@@ -6,20 +6,16 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.compiled.compiling import first_calls, guards_of, wrapper_ranges, wrapper_times
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.range_patterns import REGION
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges, join, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Breaks(msgspec.Struct, frozen=True, eq=False):

@@ -18,15 +18,12 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called
 from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import side_by_side
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Regions(msgspec.Struct, frozen=True, eq=False):

@@ -21,7 +21,8 @@ from tb_plugin.analysis.flame.nodes import (
 from tb_plugin.analysis.flame.tree import Terms, packages_of, tree_of, tree_of_graph
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level
 from tb_plugin.errors import NotFoundError
-from tb_plugin.lib.groupby import Bool, Int64, group, places_of, stable_order
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import Sort, Tree
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.forest import Forest, preorder
-from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, places_of
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Groups, places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import roots_of
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.flame.nodes import FlameGraph
 from tb_plugin.analysis.metrics import Metrics
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Scalar, Tree
 

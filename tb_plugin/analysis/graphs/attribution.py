@@ -11,15 +11,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Breakdown, Metric, Slice
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 REPLAYED = define(
     CHOSEN,

@@ -12,6 +12,7 @@ from tb_plugin.analysis.graphs.matching import with_names
 from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
 from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, merge_equal_scopes, scopes_around
 from tb_plugin.analysis.kernel_facts import first_reported_text
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -20,10 +21,6 @@ from tb_plugin.model.trace.graph_capture import Captured, Sequences
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, CallRole.SET: EventKind.MEMSET}
 

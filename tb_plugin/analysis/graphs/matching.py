@@ -11,12 +11,11 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.replays import Graphs
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, sequence_hashes, stable_order
 from tb_plugin.model.trace.graph_capture import Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 # One column of a graph and of a capture.
 Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 

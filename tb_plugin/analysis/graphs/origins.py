@@ -22,6 +22,7 @@ from tb_plugin.analysis.graphs.scopes import (
     subset_scopes,
 )
 from tb_plugin.analysis.kernel_facts import first_reported_text
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
@@ -30,11 +31,6 @@ from tb_plugin.model.trace.graph_regions import Region, listed_regions
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 
 class Way(IntEnum):

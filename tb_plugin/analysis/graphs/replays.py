@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group, number_groups, places_of, sequence_hashes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 # The lower bits of a node's full id are its number in the graph, the upper ones the graph number.
 BITS = 32

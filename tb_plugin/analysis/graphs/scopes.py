@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators, works_for
 from tb_plugin.analysis.forest import Forest, with_ancestors
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import group, places_of, side_by_side
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.graph_capture import Scopes
@@ -17,10 +18,6 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost_at, nest
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOTATION)
 # Kinds that identify work regardless of the surrounding Python code.

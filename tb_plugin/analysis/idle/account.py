@@ -17,12 +17,11 @@ from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded, laun
 from tb_plugin.analysis.launches.phases import launch_phases, usual_latency
 from tb_plugin.analysis.launches.recorded import Launches
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, first_in, intersect, measure_within, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Gaps(msgspec.Struct, frozen=True, eq=False):

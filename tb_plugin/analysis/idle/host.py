@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import asking_tracks, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
@@ -13,13 +12,11 @@ from tb_plugin.analysis.driver_calls import creates_context, set_up
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Only the threads with the most launches are considered.
 MOST_THREADS = 8

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import launch_tracks, waits_for_device
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import distinct_values, stable_order
 from tb_plugin.lib.intervals import Ranges, contains, overlaps, union
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -13,9 +13,6 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import latest_open
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 _HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 # Larger tables of time by name are computed in parts.

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.job_tables.links import Link
 from tb_plugin.analysis.job_tables.metrics import METRICS
-from tb_plugin.analysis.job_tables.outliers import MIN_EXCESS, outlier_rows
 from tb_plugin.analysis.job_tables.stages import Stage, ranks_text
 from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means
+from tb_plugin.analysis.outlying_ranks import MIN_EXCESS, outlier_rows
 from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
 from tb_plugin.payloads import Notice, Severity
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.launches.recorded import Launches, recorded_launches, usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import waits_for_unrecorded
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 # From this many waiting launches on, the next call blocks (a stream takes about 1,024).
 QUEUE_FULL = 1_000

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 LONG_AGO = np.iinfo(np.int64).min
 # Name prefix of a recorded wait of one stream for another.

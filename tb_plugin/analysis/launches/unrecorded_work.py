@@ -7,21 +7,18 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.recorded import LONG_AGO, Launches, recorded_launches, usual_latency_ns
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, contains, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.steps.windows import PROFILER
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # A launch on an idle device takes tens of microseconds; a shorter wait proves nothing.
 MIN_WAIT_NS = 1_000_000

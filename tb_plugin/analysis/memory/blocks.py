@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.snapshot.block_lives import has_address, lives_in_trace
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING

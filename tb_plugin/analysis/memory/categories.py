@@ -12,14 +12,13 @@ from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of, category_slices, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
-from tb_plugin.lib.groupby import Bool, Int64, group, sum_by
+from tb_plugin.lib.arrays import Bool, Int8, Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Metric, Slice
-
-Int8 = npt.NDArray[np.int8]
 
 UNKNOWN = ORDER.index("unknown")
 DERIVED = "Derived from allocation and release times."

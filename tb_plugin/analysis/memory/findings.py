@@ -11,7 +11,7 @@ from tb_plugin.analysis.memory.blocks import Blocks
 from tb_plugin.analysis.memory.growth import LEAK_CONFIDENCE, Growth
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.phrases import plural, references_of
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.payloads import Figure, Link, Notice, Severity
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.memory.blocks import Blocks
-from tb_plugin.lib.groupby import Bool, Float64, Groups, Int64, group
+from tb_plugin.lib.arrays import Bool, Float64, Int64
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 
 # Steps to skip: the first one allocates what later steps use (optimizer state, workspaces, caches).

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import annotation_at, phases_of
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.memory.owners import Owners, tracks_of
-from tb_plugin.lib.groupby import Int32, Int64, places_of
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import innermost_at

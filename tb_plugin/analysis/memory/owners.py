@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.lib.groupby import Int32, Int64, places_of
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable

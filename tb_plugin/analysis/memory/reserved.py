@@ -15,7 +15,7 @@ from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.trace_devices import Device, memory_of
 from tb_plugin.analysis.memory.window import MemoryRange, reserved_peak_of
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link, Notice, Severity

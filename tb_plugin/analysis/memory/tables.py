@@ -17,7 +17,8 @@ from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.range_patterns import MODULE
-from tb_plugin.lib.groupby import Bool, Groups, Int32, Int64, group, places_of, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort

@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_plugin.analysis.allocator import HOST_TYPE, PRIVATE_TYPE, device_name, levels_of
 from tb_plugin.analysis.memory.blocks import Blocks, blocks_of_trace
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.snapshot.block_lives import has_address
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

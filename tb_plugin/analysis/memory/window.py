@@ -9,7 +9,7 @@ from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import Ranges, contains, intersect, union
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING

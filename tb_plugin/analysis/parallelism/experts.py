@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.parallelism.roles import Role, roles_of
-from tb_plugin.lib.groupby import Float64, Int64
+from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

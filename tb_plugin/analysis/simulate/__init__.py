@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, contains, covered_before, intersect, measure, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "merge_changes", "time_saved"]
 
-Int64 = npt.NDArray[np.int64]
 
 # Work of all changes in one run, about 60 bytes each.
 _MAX_WORK_PER_RUN = 2_000_000

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, waits_for_device
@@ -12,13 +11,11 @@ from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launches.phases import QUEUE_FULL, launch_phases
 from tb_plugin.analysis.launches.recorded import usual_latency_ns
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied, unrecorded_work
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # No bound: longer than any trace.
 FREE = np.int64(1) << 60

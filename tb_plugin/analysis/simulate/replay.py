@@ -9,18 +9,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Queue, idle_before
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, contains, covered_before, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import Steps, TraceTable
-
-Int64 = npt.NDArray[np.int64]
 
 # Work processed together.
 _WORK_PER_BATCH = 4096

@@ -12,7 +12,7 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, 
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
 from tb_plugin.errors import NotFoundError
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -12,13 +12,11 @@ import pyarrow as pa
 from tb_plugin.analysis.memory_categories import ORDER, categories_of, category_slices, passes_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int8, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Breakdown, Notice
-
-Int8 = npt.NDArray[np.int8]
 
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.payloads import Line, Series
 
 # Columns of the curve unless the client requests another width.

@@ -10,7 +10,7 @@ from tb_plugin.analysis.allocator import device_name
 from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory.blocks import Blocks, blocks_of_snapshot
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Snapshot
 

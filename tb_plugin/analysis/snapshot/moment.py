@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
-from tb_plugin.lib.groupby import Bool, Int64, sum_by
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import MISSING
 
 # Bytes of a segment of small blocks, and of a page of an expandable segment of small blocks.

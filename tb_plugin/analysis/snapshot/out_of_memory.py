@@ -12,7 +12,8 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, ooms_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS, RAN_OUT
 from tb_plugin.analysis.snapshot.moment import Moment, Obstacles, moment_at, obstacles_to
-from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure
 

@@ -11,7 +11,7 @@ import numpy as np
 from tb_plugin.analysis.memory.growth import Growth, Rise, growth_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.steps.windows import STEP_NAME

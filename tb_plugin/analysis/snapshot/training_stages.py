@@ -12,13 +12,11 @@ from tb_plugin.analysis.range_patterns import OPTIMIZER
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import stack_words
 from tb_plugin.analysis.snapshot.steps import marks_of
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int8, Int64
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot, Stacks
 from tb_plugin.model.trace.schema import MISSING
-
-Int8 = npt.NDArray[np.int8]
 
 # The stack has no stage.
 SILENT = -1

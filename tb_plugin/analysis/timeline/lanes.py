@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.thread_and_stream_names import track_names
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 HOST, PYTHON, DEVICE, DEVICE_NOTE, SYNC, ASYNC, OTHER = range(7)
 _LANES = 7

@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import group, stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import TimelineTrack
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # A cell of level 1 is 2**8 ns; level 0 only merges events of zero length.
 FINEST_BITS = 8

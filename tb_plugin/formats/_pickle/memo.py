@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-
+from tb_plugin.lib.arrays import Int64
 
 MAX_OBJECTS = 1 << 22  # maximum number of objects in memory (about 1 GB); events are removed when the sink takes them
 MAX_TEXT_SIZE = 1 << 28

@@ -24,12 +24,9 @@ from tb_plugin.formats.memory_snapshot.fast_scan import (
     scan,
 )
 from tb_plugin.formats.memory_snapshot.store import MAX_US, Store
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.snapshot.table import Action
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # event keys that have a column; other keys are skipped
 KEYS = (

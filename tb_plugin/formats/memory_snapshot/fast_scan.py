@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from tb_plugin.lib.arrays import Bool, Int64
+
 Bytes = npt.NDArray[np.uint8]
 
 MAX_KEYS = 24  # keys per event; longer events are left to the machine

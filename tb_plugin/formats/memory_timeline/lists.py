@@ -11,7 +11,7 @@ import numpy as np
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 
 _BLANK = b" \t\r\n"
 _MAX_ROW_BYTES = 4096  # longer text is not a row: nine numbers take 200 bytes

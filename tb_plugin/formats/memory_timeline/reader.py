@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.memory_estimate import PACKED
@@ -19,11 +18,9 @@ from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.memory_timeline import FORMATS, LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int8, Int64
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.model.trace.report import ReadReport
-
-Int8 = npt.NDArray[np.int8]
 
 # peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)
 PER_TEXT_BYTE = 2.5

@@ -6,7 +6,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.model.stack_profile import Counted, Int32, Int64, Places
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.model.stack_profile import Counted, Places
 from tb_plugin.model.trace.schema import no_rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.snapshot.block_lives import Final, Lives, lives_in_snapshot
 from tb_plugin.model.snapshot.reserved import Ranges, fixed_ranges, mapped_ranges
 from tb_plugin.model.snapshot.table import (

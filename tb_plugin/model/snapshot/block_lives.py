@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Bool, Int32, Int64
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.snapshot.table import NEVER, Action, State
 from tb_plugin.model.trace.schema import MISSING
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.snapshot.block_lives import Final, lives_in_snapshot
 from tb_plugin.model.snapshot.table import NEVER, Action, State
 from tb_plugin.model.trace.schema import MISSING

@@ -13,16 +13,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from tb_plugin.lib.groupby import Int32, Int64
+from tb_plugin.lib.arrays import Int8, Int16, Int32, Int64
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING, no_rows
 from tb_plugin.model.trace.strings import StringTable
-
-Int16 = npt.NDArray[np.int16]
-Int8 = npt.NDArray[np.int8]
 
 # End of blocks and segments that still exist after the last event.
 NEVER = 2**31 - 1

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int16, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace import links, recorded_arrows, tree
 from tb_plugin.model.trace.extra_columns import blocks_from, moved_columns
@@ -34,12 +35,6 @@ from tb_plugin.model.trace.table import (
     Window,
 )
 from tb_plugin.model.trace.window import coverage, rows_inside, without_outside
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Int16 = npt.NDArray[np.int16]
-Bool = npt.NDArray[np.bool_]
 
 _WIDE = re.compile(r"\b(?:float|float32|double|float64)\b", re.IGNORECASE)
 # Input types that need a matrix unit. Multiplications of wider types may run without one.

@@ -11,10 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.schema import no_rows, taken
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Key of the extra column with output shapes, in the format of OperatorArgs.shapes.
 RESULT_SHAPES = "Output Dims"

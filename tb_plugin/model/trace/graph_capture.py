@@ -11,17 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.tree import inherit
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 
 class Scopes(msgspec.Struct, frozen=True, eq=False):

@@ -7,11 +7,9 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import number_groups, stable_order
 from tb_plugin.model.trace import tree
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:

@@ -8,13 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import hash_numbers
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.strings import StringTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Numbers in kernel names (tiles, splits) depend on sizes, which change between steps.
 _VARYING = r"\d+"

@@ -8,17 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Prefixes and suffixes of process numbers written by merging tools.
 _TAGS = (

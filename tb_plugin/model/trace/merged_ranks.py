@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int32
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.extra_columns import moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
@@ -21,8 +22,6 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kin
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.worker_names import rank_worker
 
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 Columns = TypeVar("Columns", bound=Any)
 
 # Rank numbers, as in process names and in the output of merging tools.

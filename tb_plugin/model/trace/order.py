@@ -7,12 +7,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 # Nanoseconds. A longer duration is impossible.
 FAR = 2**62

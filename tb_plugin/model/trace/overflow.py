@@ -7,13 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import ClippedRows
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Work longer than the rest of the trace times this is implausible.
 ABSURD = 10

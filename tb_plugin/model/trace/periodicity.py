@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64, UInt64
 from tb_plugin.lib.groupby import hash_numbers
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
-Bool = npt.NDArray[np.bool_]
 
 # Only this many numbers at the end are searched for a period.
 SEARCHED = 1 << 17

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory
 from tb_plugin.model.trace.order import MOST, far_from, is_summable
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.schema import MISSING, taken_since
 from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
-
-Int64 = npt.NDArray[np.int64]
 
 # Larger values of blocks per multiprocessor or occupancy are invalid. Sums over a trace stay finite.
 _MAX_RATE = 1e18

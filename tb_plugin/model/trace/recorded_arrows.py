@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import group, side_by_side, stable_order
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.links import rows_starting_at
@@ -16,9 +17,6 @@ from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import ArrowEnds, Arrows, Track
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:

@@ -6,12 +6,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.schema import EventKind, of_kind
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 class Rows(msgspec.Struct, frozen=True, eq=False):

@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import MISSING, no_rows, taken
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Mode(IntEnum):

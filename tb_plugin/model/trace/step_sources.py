@@ -6,9 +6,9 @@ Sources in order of preference: profiler steps, server annotations, repetition, 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Int32
 from tb_plugin.model.trace.order import far_from
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -24,8 +24,6 @@ from tb_plugin.model.trace.steps.repetition import inferred_steps
 from tb_plugin.model.trace.steps.windows import STATED, STEP_NAME, DeviceWork, find_steps, single_step
 from tb_plugin.model.trace.table import RawTrace, Steps
 from tb_plugin.model.trace.window import steps_of
-
-Int32 = npt.NDArray[np.int32]
 
 
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:

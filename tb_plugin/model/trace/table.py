@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Float64, Int16, Int32, Int64, UInt8
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
     AllocatorTotals,
@@ -36,13 +37,6 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, no_rows
 from tb_plugin.model.trace.served_work import Served
 from tb_plugin.model.trace.strings import StringTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Int16 = npt.NDArray[np.int16]
-UInt8 = npt.NDArray[np.uint8]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 _YEAR_2000_NS = 946_684_800 * 10**9
 

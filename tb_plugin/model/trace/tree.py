@@ -13,15 +13,10 @@ from heapq import heappop, heappush
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int16, Int32, Int64
 from tb_plugin.lib.groupby import distinct_values, places_of, side_by_side, stable_order
 from tb_plugin.model.trace.schema import MISSING
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Int16 = npt.NDArray[np.int16]
-Bool = npt.NDArray[np.bool_]
 
 _SMALL = 2**15
 

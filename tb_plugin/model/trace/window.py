@@ -10,18 +10,16 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.served_work import Served
 from tb_plugin.model.trace.steps.windows import SINGLE_STEP_LABEL
 from tb_plugin.model.trace.table import Coverage, FullTrace, RawTrace, Steps, Window
-
-Int64 = npt.NDArray[np.int64]
 
 _TIMES = re.compile(r"([0-9]{1,18})ns(?:-([0-9]{1,18})ns)?")
 _STEPS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")

@@ -13,14 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import FLAGS
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.payloads import Column
-
-Int64 = npt.NDArray[np.int64]
 
 # Rows per block.
 ROWS = 16_384

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, bytes_after_events, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING

@@ -13,7 +13,7 @@ from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING

@@ -19,7 +19,8 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Int32, Int64, distinct_values
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open

@@ -18,7 +18,8 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Int64, group, places_of
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.stack_profile import places_of_stacks

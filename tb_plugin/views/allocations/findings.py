@@ -25,7 +25,7 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS, RAN_OUT
 from tb_plugin.analysis.snapshot.out_of_memory import largest_line, ran_out, sentence_of
 from tb_plugin.analysis.snapshot.steps import growth_of_device, rise_figures, steps_of
-from tb_plugin.lib.groupby import Bool
+from tb_plugin.lib.arrays import Bool
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.rules._base import Check, percent
 from tb_plugin.views.allocations.fragmentation import fragmentation

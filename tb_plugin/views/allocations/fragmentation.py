@@ -14,7 +14,8 @@ from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at
 from tb_plugin.analysis.snapshot.steps import steps_of
-from tb_plugin.lib.groupby import Int64, group, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.model.snapshot.assemble import ROUNDED
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING

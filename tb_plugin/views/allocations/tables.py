@@ -13,7 +13,8 @@ from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import HistorySteps
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.payloads import Sort
 
 # Largest blocks first; a history may have millions.

@@ -20,7 +20,7 @@ from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, strea
 from tb_plugin.analysis.snapshot.metrics import HISTORY
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.snapshot.table import Action, Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload

@@ -26,16 +26,13 @@ from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputations
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort, Table, View
 from tb_plugin.views.backward import VIEW
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 METRICS = SHARED.adding(
     RECOMPUTATION,

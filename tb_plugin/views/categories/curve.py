@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory_categories import TITLES
 from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory, categories_of, moments_of
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.categories.metrics import METRICS

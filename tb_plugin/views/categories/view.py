@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import (
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
 from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Notice, Notices, Payload, Slice, Sort
 from tb_plugin.views.categories import VIEW

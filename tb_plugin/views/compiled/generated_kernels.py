@@ -6,20 +6,17 @@ import re
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.recorder import CompiledNames
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 class GeneratedName(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from tb_plugin.analysis.host_calls import host_calls, sums_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.range_patterns import GRAPH, module_label
 from tb_plugin.analysis.selection import Selection, steps_of
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, first_recorded, group, ratio, sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -22,9 +23,6 @@ from tb_plugin.model.trace.tree import innermost_at, nest
 from tb_plugin.payloads import Sort
 from tb_plugin.views.compiled.generated_kernels import generated_kernels, read_name
 from tb_plugin.views.compiled.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 
 def regions_frame(trace: TraceTable, selection: Selection) -> Frame:

@@ -22,7 +22,8 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Float64, Int32, Int64, group, places_of, stable_order
+from tb_plugin.lib.arrays import Float64, Int32, Int64
+from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.lib.step_function import Curve, bin_curve, edges_of, indicator, sum_of_intervals

@@ -24,7 +24,8 @@ from tb_plugin.analysis.range_patterns import name_matches as in_names
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost_at, nest, self_time

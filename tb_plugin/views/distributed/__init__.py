@@ -47,7 +47,6 @@ VIEW = ViewEntry(
         companion="ranks_collectives",
     ),
     scope="workers",
-    borrows={"memory_states": ("memory_states",)},
     missing=_missing,
     http=ViewText(
         parameters=(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.payloads import Sort
 from tb_plugin.views.distributed import merge as j
 from tb_plugin.views.distributed.clocks.lateness import KNOWN, Lateness, sure_of
@@ -23,9 +23,6 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import frame
 from tb_plugin.views.distributed.tables import frames
 from tb_plugin.views.distributed.waiting import TIMINGS
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # tables that are only available by name
 PARTNERS, MEETINGS = "partners", "meetings"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import quantile_by
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.views.distributed.job_data import JobData, Row
@@ -14,8 +14,6 @@ from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import straggler_report
-
-Int64 = npt.NDArray[np.int64]
 
 # name of the payload; reports list its figures as distributed.<key>
 FACTS = "facts"

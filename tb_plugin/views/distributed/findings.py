@@ -8,30 +8,33 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.skipped_workers import LeftOut, failed_ranks, left_out
-from tb_plugin.lib.groupby import distinct_rows, group_sorted
+from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.lib.groupby import group_sorted, sum_by
 from tb_plugin.payloads import Notice
-from tb_plugin.views.distributed.clock_notices import clock_notices
+from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
+from tb_plugin.views.distributed.clocks.offsets import FEWEST
 from tb_plugin.views.distributed.comparable_profiles import not_compared
 from tb_plugin.views.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.views.distributed.job_data import JobData, Row
-from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
+from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
+from tb_plugin.views.distributed.missing_ranks import missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.views.distributed.stragglers.report import straggler_report
-from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
+# smaller clock offsets and errors are invisible when timelines are compared side by side
+_MIN_OFFSET_NS, _MIN_ERROR_NS = 1_000_000, 50_000
 _SAME_STEPS = "Record the same steps on every rank."
 _RECORD_ALL = "Record all ranks to see whether the transfer or a late rank takes the time."
 
 
-def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Params) -> list[Notice]:
-    """Returns all findings about the workers, including the notices in ``memory``.
+def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
+    """Returns all findings about the workers.
 
     ``rows`` has one row per worker. ``params`` contains the workers with unreadable files, and the reason why a
     summary was rejected.
@@ -40,10 +43,13 @@ def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Param
     if refused := params.get("refused"):
         todo = "No data is missing, but the next request may take as long as this request."
         notices.append(Notice("summary_refused", "info", f"Summary not used: {refused}.", todo, []))
-    notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows, params)]
+    notices += [*not_compared(data.left_out), *_loaded_ranks(data, rows)]
     if data.is_single:
         return notices
-    notices += [*_call_notices(data, rows), *clock_notices(data)]
+    if unmatched := total_of(rows, "unmatched"):
+        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
+        notices.append(Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)]))
+    notices += _clock_notices(data)
     # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = straggler_report(data)
@@ -58,27 +64,19 @@ def findings(data: JobData, rows: list[Row], memory: list[Notice], params: Param
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
         *_transferring([means[str(row["worker"])] for row in moved], transit),
-        *memory,
         *notices,
     ]
 
 
-def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[Notice]:
+def _loaded_ranks(data: JobData, rows: list[Row]) -> Iterator[Notice]:
     """Yields notices about ranks that are not loaded, and about calls that therefore lack a rank."""
     missing = data.size is not None and data.size > len(data.names)
     figures = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
-    failed = [worker for worker, _ in LeftOut.of(params).failed]
-    unread = failed_ranks(failed)
     of = "of" if data.world_size is not None else "of at least"
     present = f"{{workers}} {of} {{world_size}} ranks {'is' if data.is_single else 'are'} loaded"
-    if data.world_size is not None and missing:
-        lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
-        present += f"; unreadable: {', '.join(failed[:_MAX_NAMED])}{_more_suffix(len(failed))}" if failed else ""
-        present += f"; without a trace: {lacking}" if lacking else ""
-    present += "."
+    lacking = missing_ranks(data.ranks, data.world_size)
+    present += f"; not loaded: {lacking}." if lacking else "."
     todo = "Record all ranks to see who arrives last."
-    if unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0:
-        todo = "Load the traces of the remaining ranks to get exact values."
     if data.is_single:
         yield from _unsplit_notice(rows[0], bool(data.reported))
         known = "ollective durations include wait time and bandwidth is not shown."
@@ -87,37 +85,50 @@ def _loaded_ranks(data: JobData, rows: list[Row], params: Params) -> Iterator[No
         yield Notice("one_worker", "medium" if missing else "info", text, advice, figures)
     if bounded := total_of(rows, "bounded"):
         counts = [METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
-        incomplete = _workers_with_missing_calls(data)
-        text = f"{present} " if missing else ""
-        text += (
+        text = (
             "{bounded} of {matched} matched calls are incomplete: a rank of their group is not loaded, or their group is "
             "unknown. Wait and bandwidth are lower bounds, transfer an upper bound."
         )
-        if incomplete:
-            text += f" Calls of {incomplete} are{' also' if missing else ''} missing."
-        if not missing:
+        text = f"{present} {text}" if missing else text
+        if incomplete := _workers_with_missing_calls(data):
+            text += f" Calls of {incomplete} are missing."
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
         yield Notice("bounds", "medium", text, todo, [*figures, *counts])
     elif missing and not data.is_single:
         yield Notice("workers_missing", "low", present, todo, figures)
 
 
-def _call_notices(data: JobData, rows: list[Row]) -> Iterator[Notice]:
-    """Yields notices about inferred groups and calls without a match."""
-    if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
+def _clock_notices(data: JobData) -> Iterator[Notice]:
+    """Yields notices about different clocks, clocks that are not comparable, and recordings that start late."""
+    clocks = data.clocks
+    if not data.calls.matched.any():
+        return
+    offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
+    difference, error = int(np.ptp(offset)) if len(offset) else 0, int(clocks.residual_ns.max(initial=0))
+    if difference > _MIN_OFFSET_NS or error > _MIN_ERROR_NS:
         text = (
-            "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
-            "have such calls."
+            "The clocks of the workers differ by up to {clock_range_ns}. Corrected times are accurate to "
+            "{clock_residual_ns}, so the order of closer arrivals is unknown. Waiting times do not depend on clocks."
         )
-        figures = [
-            METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
-            METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
-        ]
-        advice = "Nothing to fix: see the column Inferred group in the table Single collectives."
-        yield Notice("groups_inferred", "info", text, advice, figures)
-    if unmatched := total_of(rows, "unmatched"):
-        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
-        yield Notice("unmatched", "low", text, _SAME_STEPS, [METRICS.figure("unmatched", unmatched)])
+        todo = "To compare the traces in other tools, synchronize the host clocks (PTP, NTP)."
+        figures = [METRICS.figure("clock_range_ns", difference), METRICS.figure("clock_residual_ns", error)]
+        yield Notice("clocks_apart", "info", text, todo, figures)
+    unknown = int((clocks.connected != 0).sum())
+    if unknown and len(data.first_rows) >= FEWEST:
+        text = (
+            "The clocks of {clocks_unknown} of {workers} workers cannot be compared with other clocks: these workers "
+            "share fewer than three synchronizing collectives with other workers."
+        )
+        figures = [METRICS.figure("clocks_unknown", unknown), METRICS.figure("workers", len(data.names))]
+        yield Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
+    if later := int((data.one_each(data.calls.late.arrival) == BEGAN_LATER).sum()):
+        text = (
+            "The traces start up to {trace_begins_ns} apart. If a trace starts later than other traces, lateness at its "
+            "first collective is ignored ({arrivals_later} times): the profiler may have started late."
+        )
+        begin = int(clocks.begin_ns[clocks.comparable].max())
+        figures = [METRICS.figure("trace_begins_ns", begin), METRICS.figure("arrivals_later", later)]
+        yield Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
 
 
 def _more_suffix(count: int) -> str:
@@ -125,21 +136,14 @@ def _more_suffix(count: int) -> str:
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Returns the workers with missing calls as text, most missing calls first. The text is empty if unknown."""
-    job_calls, one_each = data.calls, data.first_rows
-    bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    # Codes, because lists of a thousand ranks per call take gigabytes as text.
-    ranks, listed = texts_of(job_calls.data, "group_ranks")
-    # If the members of a group are unknown, ranks without calls may not belong to it.
-    stated = np.array([text != "" for text in listed], np.bool_)[ranks]
-    rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
-    group = group_sorted(numbers_of(job_calls.data, "group_code")).of
-    called, _ = distinct_rows(group[rows], job_calls.match[rows])
-    calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
-    members = group_sorted(group, job_calls.worker)
-    member, have = members.first, np.bincount(members.of[rows], minlength=len(members))
-    lacks = np.zeros(len(data.names), np.int64)
-    np.add.at(lacks, job_calls.worker[member], np.maximum(calls[group[member]] - have, 0))
+    """Returns the workers that have fewer collectives of a group than other workers, most missing calls first."""
+    calls = data.calls
+    rows = np.flatnonzero(~is_one_of(*texts_of(calls.data, "collective"), POINT_TO_POINT))
+    pairs = group_sorted(numbers_of(calls.data, "group_code")[rows], calls.worker[rows])
+    group, worker = (column[rows][pairs.first] for column in (numbers_of(calls.data, "group_code"), calls.worker))
+    most = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, group, pairs.count())
+    lacks = sum_by(worker, most[group] - pairs.count(), len(data.names))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
     named = ", ".join(data.names[worker] for worker in order[:_MAX_NAMED])
     return named + _more_suffix(len(order))

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -21,10 +21,6 @@ from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_from
 from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.rank.reported import REPORTED, ReportedJob, reported_job
 from tb_plugin.views.distributed.waiting import Waiting, caused_by
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 Row = dict[str, object]
 

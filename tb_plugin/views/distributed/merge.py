@@ -5,7 +5,6 @@ The merged tables are computed once per run and cached. ``job_data.py`` selects 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -17,10 +16,10 @@ from msgspec.structs import astuple, replace
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.bus_bandwidth import bus_factor
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.payloads import Notices
 from tb_plugin.views.distributed.clocks.anchors import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
@@ -31,11 +30,7 @@ from tb_plugin.views.distributed.matching.match import ENDS, fill_from_collectiv
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorder_rows
 from tb_plugin.views.distributed.natural_order import in_order, natural_key
 from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
-from tb_plugin.views.distributed.redundancy import redundancy_notices
 from tb_plugin.views.distributed.waiting import waits_and_transfers
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # RANKS: one row per worker in natural order of names, then ignored workers. LABELS: labels of all steps, sorted.
 # COMMON: steps that all profiles have.
@@ -50,15 +45,12 @@ LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived")
 GROUPS, DEVICES = "process_groups", "devices"
 # ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
-# payload with the notice about repeated memory
-REPEATED = "repeated"
 
 # collectives for which all ranks report the same size, so calls of equal size belong together
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 _MOST_RANKS = (1 << 31) - 1
 # above this size of calls, returning memory to the system is worth the time
 _LARGE_BYTES = 20_000_000
-_NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
@@ -86,7 +78,6 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     reasons = why_not_compared(ordered)
     parts = tuple(part for part, why in zip(ordered, reasons, strict=True) if not why)
     left_out = [(part, why) for part, why in zip(ordered, reasons, strict=True) if why]
-    repeated = Notices(REPEATED, "", "training", redundancy_notices(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     worlds = [w for part in parts if (w := integer_fact(part, "distributed.world_size")) is not None]
     stated = reported_tables(parts, names)
@@ -125,7 +116,6 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
         coverage=coverage_of(every, Params()),
         facts={"distributed.world_size": world_size},
         frames={name: Frame(name, name, (), data, (), "") for name, data in tables.items()},
-        payloads={REPEATED: repeated},
         steps=tuple(dict.fromkeys(label for part in every for label in part.steps)),
     )
 
@@ -200,23 +190,12 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Returns the devices of all workers.
-
-    If node or process are not recorded, worker names such as ``node_1234`` are used.
-    """
-    rows = []
-    matches = [_NODE.match(name) for name in names]
-    tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
-    devices = [row["device"] for table in tables for row in table]
-    # If all workers have the same number but different devices, the number is a step, not a process.
-    has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
-    if has_one_number and len(set(devices)) == len(devices):
-        matches = [None] * len(names)
-    for name, table, named in zip(names, tables, matches, strict=True):
-        for row in table:
-            node = row["node"] or (named.group(1) if named else "")
-            process = row["process"] or (f"process {named.group(2)}" if named else name)
-            rows.append({**row, "worker": name, "node": node, "process": process})
+    """Returns the devices of all workers. An unknown process is named like its worker."""
+    rows = [
+        {**row, "worker": name, "process": row["process"] or name}
+        for name, part in zip(names, parts, strict=True)
+        for row in part.frames[DEVICES].data.to_pylist()
+    ]
     schema = parts[0].frames["devices"].data.schema.append(pa.field("worker", pa.string()))
     return pa.Table.from_pylist(rows, schema=schema)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tb_plugin.analysis.flight_recorder.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analysis.job_tables.metrics import METRICS as OF_JOBS
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.views.distributed.straggler_metrics import OF_STRAGGLERS
+
+_MEAN = "mean of the selected steps"
 
 _OF_JOBS = (
     "computing_ns", "computing_alone_ns", "overlapped_ns", "job_communication_ns", "exposed_ns", "exposed_rest_ns",
@@ -19,19 +20,17 @@ _TEXTS = {
     "link_to": ("To", "Receiving rank, or its position in the group."),
     "link_group": ("Group", "Group name, else the last three characters of its id."),
     "dimension": ("Parallelism", "Parallel dimension in the group's description, such as tensor, pipeline or data."),
-    "first_ranks": ("First", "Ranks of the row's first group."),
-    "last_ranks": ("Last", "Ranks of the row's last group."),
     "group_shape": ("Pattern", "Pattern of ranks: all, neighbours or every n-th."),
     "node": ("Node", "Host that runs the process."),
     "nodes": ("Nodes", "Hosts that run the group's ranks."),
     "process": ("Process", "Recorded rank, else the worker name."),
     "match_kind": (
         "Matched by",
-        "number: recorded sequence number. order: position among equal calls of the group and step.",
+        "number: recorded sequence number. order: position among equal calls of the group and step. ends: a message, "
+        "matched by sender and receiver.",
     ),
     "inferred_group": ("Inferred group", "Process group inferred from the calling ranks."),
     "timing": ("Timing", "measured: all ranks of the group have the call. bound: a rank lacks the call."),
-    "outlying": ("Outlier", "Step part furthest above the median of all ranks."),
     "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
     "stage_ranks": ("Ranks", "Ranks of the stage."),
     "awaited_worker": ("Longest waited for", "Last rank to arrive in the calls with the longest waits."),
@@ -44,16 +43,38 @@ _TEXTS = {
     ),
     "clock_how": ("Clock", "Fitted clock: offset and drift, offset only, or unknown."),
 }
+_TEXTS_OF_STRAGGLERS = {
+    "late_pattern": (
+        "Pattern",
+        "persistent: over 60 % of steps. periodic: every k-th step. rotating: ranks take turns. single: one step. "
+        "irregular: other steps.",
+    ),
+    "worst_step": ("Worst step", "Step with the largest cost."),
+    "usual_worker": ("Reference rank", "Rank of the group with the median lateness."),
+    "late_how": ("Kernel difference", "More calls, longer calls, or a slow device (all kernels slower)."),
+    "held_up_by": ("Delayed by", "Rank that causes most of this rank's lateness."),
+    "held_up_in": ("Delayed in", "Group in which the rank communicates slowly."),
+    "late_cause": ("Cause", "Activity with the largest excess over other ranks, before late arrivals."),
+}
 _COUNTS = {
+    "stragglers": ("Stragglers", "Ranks that are significantly late."),
+    "straggler_rank": ("Worst straggler", "Rank with the largest cost; repeatedly late ranks first."),
+    "absent_ranks": ("Missing ranks", "Ranks of the job without a trace."),
+    "late_steps": ("Late steps", "Steps with a significant cost (at least 1 %)."),
+    "late_every": ("Period", "Steps from one late step to the next."),
+    "job_steps": ("Steps", "Analysed steps."),
+    "collectives_met": (
+        "Collectives",
+        "Matched collectives of the rank in the group, excluding point-to-point calls.",
+    ),
+    "late_calls": ("Kernel calls", "Calls of the kernel in late steps."),
     "messages": ("Messages", "Messages of known size between two ranks."),
     "call": ("Call", "Call number on its rank, in time order."),
     "event": ("Event", "Event number on its rank's timeline."),
     "elements": ("Elements", "Buffer elements used to compute the collective's size."),
     "bounded": ("Bounds", "Matched calls with missing ranks."),
-    "inferred_calls": ("Inferred groups", "Calls whose group is inferred."),
     "clock_anchors": ("Anchors", "Synchronising collectives whose ends are used in the clock fit."),
     "clock_aside": ("Rejected anchors", "Anchors that deviate by more than 6 × 1.4826 median absolute deviations."),
-    "clocks_rough": ("Imprecise clocks", "Ranks whose residual exceeds all clock differences."),
     "clocks_unknown": ("Unknown clocks", "Ranks whose clock is not comparable with most other clocks."),
     "arrivals": ("Collectives", "Collectives with clock information."),
     "arrivals_known": ("Arrivals known", "Calls with arrivals further apart than the clock accuracy."),
@@ -75,7 +96,28 @@ _COUNTS = {
     "same_devices": ("Devices", "Devices of this kind."),
     "node_sets": ("Compared", "Node sets with the same collectives and number of nodes."),
 }
+_MEAN_TIMES = {
+    "lost_ns": ("Cost", "Step time saved if this rank were as fast as the next slowest."),
+    "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
+    "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),
+    "compute_spread_ns": ("Compute spread", "Longest compute time minus the mean over ranks, per step."),
+    **{
+        f"more_{key}_ns": (f"{title} excess", f"{activity} before late arrivals, minus the ranks' median.")
+        for key, title, activity in (
+            ("compute", "Compute", "Compute"), ("communication", "Communication", "Communication in other groups"),
+            ("copy", "Copy", "Exposed copy time"), ("input", "Data loading", "Idle time during data loading"),
+            ("host", "Host", "Idle time due to the host"), ("idle", "Idle", "Idle time due to other causes"),
+        )
+    },
+}  # fmt: skip
+_MEAN_RATIOS = {
+    "lost_share": ("Cost share", "Cost divided by mean step time."),
+    "compute_spread_share": ("Compute spread share", "Compute spread divided by mean step time."),
+}
 _TIMES = {
+    "late_median_ns": (
+        "Median lateness", "Median over collectives: arrival minus the median arrival of all ranks but the last.",
+    ),
     "latency_low_ns": ("Duration P5", "5th percentile of communication time over ranks, including wait."),
     "latency_median_ns": ("Duration P50", "Median communication time over ranks, including wait."),
     "latency_high_ns": ("Duration P95", "95th percentile of communication time over ranks, including wait."),
@@ -106,8 +148,6 @@ _TIMES = {
     "mean_latency_ns": ("Mean communication", "Communication divided by calls."),
     "mean_transfer_ns": ("Mean transfer", "Transfer time divided by matched calls."),
     "caused_step_ns": ("Caused wait per step", "Caused wait divided by the job's steps."),
-    "outlying_ns": ("Outlier time", "Time of this step part on this rank."),
-    "outlying_usual_ns": ("Median", "Time of this step part on the median rank."),
     "stage_receiving_ns": ("Receiving (max)", "Exposed communication in calls that receive, including wait."),
     "stage_communication_ns": ("Other communication", "Exposed communication minus receive time."),
     "blocked_ns": ("Blocked", "Call time while neither compute nor a later call runs."),
@@ -142,7 +182,7 @@ _BANDWIDTHS = {
     "link_peak": ("Link peak", "Data-sheet bandwidth of a device's links, in one direction."),
 }
 _RATIOS = {
-    "outlying_share": ("Above median", "Difference from the median divided by the median."),
+    "late_cause_share": ("Share of excess", "Excess of this activity divided by all excess."),
     "stage_bubble_share": ("Bubble (max)", "Receive time plus idle time, divided by the stage's step time."),
     "wait_share": ("Wait share", "Wait time in steps divided by step time, over all ranks."),
     "last_share": ("Last share", "Share of the rank's matched collectives where it arrived last."),
@@ -151,11 +191,14 @@ _RATIOS = {
     "link_share": ("Share of link peak", "Bus bandwidth divided by link peak, for groups within a node."),
 }
 _NUMBERS = {
+    "late_factor": ("Factor", "Kernel time per call divided by that of other ranks."),
+    "usual_calls": ("Calls on other ranks", "Median kernel calls of the other ranks."),
     "bus_factor": ("Factor", "nccl-tests factor for the collective and group size."),
     "clock_drift_ppb": ("Drift (ppb)", "Clock correction per second, relative to the median rank."),
     "slowdown": ("Slowdown", "Median transfer time divided by the median over all node sets."),
 }
 _FLAGS = {
+    "stands_out": ("Straggler", "The rank is significantly late; only its costliest group counts."),
     "is_asked": ("Selected", "The call is selected."),
     "on_device": ("On device", "The call is a device kernel, not a host call."),
 }
@@ -179,5 +222,10 @@ METRICS = SHARED.adding(
     define(CHOSEN, "ratio", _RATIOS),
     define(CHOSEN, "number", _NUMBERS),
     define(CHOSEN, "bool", _FLAGS),
-    *OF_STRAGGLERS,
+    define(CHOSEN, "text", _TEXTS_OF_STRAGGLERS),
+    define(
+        CHOSEN, "code", {"late_kernel": ("Kernel", "Kernel (or operator) with the largest excess over other ranks.")}
+    ),
+    define(_MEAN, "ns", _MEAN_TIMES),
+    define(_MEAN, "ratio", _MEAN_RATIOS),
 )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import codes, distinct_rows
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # table of flight recorders: their calls in each group, compared with those in the traces
 DUMPS = "recorders"
@@ -93,17 +91,16 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     return dict(zip((names[place] for place in np.unique(named).tolist()), pieces, strict=False))
 
 
-def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
+def missing_ranks(ranks: Sequence[int | None], world_size: int | None) -> str:
     """Returns the ranks without a trace as text, such as ``ranks 3, 8–15``. If no rank is missing, the text is
     empty.
 
-    Ranks in ``unread`` have an unreadable trace and are not included. The text is also empty if the world size or a
-    rank is unknown, or if two traces report the same rank.
+    The text is also empty if the world size or a rank is unknown, or if two traces report the same rank.
     """
-    count = missing_rank_count(ranks, world_size, unread) or 0
+    count = missing_rank_count(ranks, world_size) or 0
     if world_size is None or not count:
         return ""
-    present = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
+    present = sorted(rank for rank in {*ranks} if rank is not None and 0 <= rank < world_size)
     gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *present, world_size]) if rank - before > 1]
     named, left = [], count
     for first, last in gaps[:MAX_LISTED_RANKS]:
@@ -117,15 +114,15 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
 
 
-def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
-    """Returns the number of ranks without a trace, excluding the ranks in ``unread``.
+def missing_rank_count(ranks: Sequence[int | None], world_size: int | None) -> int | None:
+    """Returns the number of ranks without a trace.
 
     Returns None if the world size or a rank is unknown, or if two traces report the same rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):
         return None
-    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in {*known, *unread})
+    return world_size - sum(rank is not None and 0 <= rank < world_size for rank in known)
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group, quantile_by, sum_by
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import frame, table
 from tb_plugin.views.distributed.stragglers.report import straggler_report
 from tb_plugin.views.distributed.tables import nothing_in
-
-Int64 = npt.NDArray[np.int64]
 
 TABLE = "operation_kinds"
 KIND = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import codes, sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -21,13 +23,8 @@ from tb_plugin.views.distributed.matching.match import BY
 from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP, frame, table
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
-from tb_plugin.views.distributed.stragglers.report import straggler_report
-from tb_plugin.views.distributed.stragglers.table import straggler_table
+from tb_plugin.views.distributed.stragglers.report import straggler_report, straggler_table
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # most important columns first: narrow terminals drop the last ones
 WORKER = {
@@ -63,6 +60,14 @@ _SINGLE_HIDDEN = (
     "call", "group_ranks", "elements", "on_device", "match", "match_kind", "bus_factor", "source_rank",
     "destination_rank",
 )  # fmt: skip
+# kinds of groups and devices: table, title, name, number of alike rows, and columns that alike rows share
+_KINDS = (
+    ("group_kinds", "Kinds of groups", "group_description", "same_groups",
+     ("group_size", "dimension", "group_shape", "backend")),
+    ("device_kinds", "Kinds of devices", "device_name", "same_devices", ("memory_bytes", "capability", "link_peak")),
+)  # fmt: skip
+# more groups or devices are too many to read
+_MAX_LISTED = 24
 _STRAGGLER_HIDDEN = ("collectives_met", *(f"more_{key}_ns" for key in COMPONENTS))
 
 
@@ -87,6 +92,19 @@ def frames(data: JobData) -> Mapping[str, Frame]:
         frame("devices", "Devices", table(devices, data.devices), ("worker", "device"), "worker"),
     ]
     return {one.name: one for one in every}
+
+
+def kind_frames(data: JobData) -> Mapping[str, Frame]:
+    """Returns the kinds of groups and of devices, sorted by first occurrence, if there are many groups or devices."""
+    found, types = {}, {**GROUP, **DEVICE, "group_shape": pa.string()}
+    for (name, title, named, count, others), rows in zip(_KINDS, (data.process_groups, data.devices), strict=True):
+        keys = (named, *others)
+        if len(rows) > _MAX_LISTED:
+            kinds = Counter(tuple(row[key] for key in keys) for row in rows)
+            schema = {named: types[named], count: pa.int64(), **{key: types[key] for key in others}}
+            alike = [{**dict(zip(keys, kind, strict=True)), count: number} for kind, number in kinds.items()]
+            found[name] = frame(name, title, table(schema, alike), keys, named)
+    return found
 
 
 def _frame(

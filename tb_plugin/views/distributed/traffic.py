@@ -7,19 +7,17 @@ from types import MappingProxyType
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.job_tables.links import MOST_DRAWN, rank_map
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group_sorted, sum_by
 from tb_plugin.payloads import Series, Sort
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # maximum number of pairs of ranks in the table, largest first
 MOST_PAIRS = 1 << 16

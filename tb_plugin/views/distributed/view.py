@@ -28,11 +28,10 @@ from tb_plugin.views.distributed.facts import (
 )
 from tb_plugin.views.distributed.findings import findings
 from tb_plugin.views.distributed.job_data import JobData, Row, job_data
-from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_merged, join, join_again
+from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, is_merged, join, join_again
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
 from tb_plugin.views.distributed.operation_kinds import operation_kinds
-from tb_plugin.views.distributed.pictures.group_types import kind_frames
 from tb_plugin.views.distributed.pictures.heat_map import heat_map_and_quantiles
 from tb_plugin.views.distributed.pictures.pipeline import pipeline
 from tb_plugin.views.distributed.pictures.topology import rank_nodes
@@ -41,7 +40,7 @@ from tb_plugin.views.distributed.rank.profile import frame, profile_part
 from tb_plugin.views.distributed.rank_sentence import OF, rank_notices
 from tb_plugin.views.distributed.reported_communication import job_findings, job_frames, job_notices, job_series
 from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
-from tb_plugin.views.distributed.tables import frames, worker_rows
+from tb_plugin.views.distributed.tables import frames, kind_frames, worker_rows
 from tb_plugin.views.distributed.traffic import traffic_frame, traffic_map
 
 _STEP_PARTS = (
@@ -95,9 +94,7 @@ class Distributed(DeclaredView, entry=VIEW):
         if data.is_single:
             tables.pop("stragglers")
         tables |= job_frames(data.reported)
-        repeated = joined.payloads[REPEATED]
-        memory = repeated.notices if isinstance(repeated, Notices) else []
-        notices = [*findings(data, rows, memory, params), *slow_nodes(data)]
+        notices = [*findings(data, rows, params), *slow_nodes(data)]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
             notices += recorder_notices(dumps)
@@ -193,21 +190,13 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     worst = report.costly[0]
     lost = report.lost(worst)
     most = lost >= max(report.lost(worker) for worker in report.costly)
-    title, worst_step_figures = "Slowest rank" if most else "Repeatedly late", []
+    title = "Late once" if report.is_once(worst) else "Slowest rank" if most else "Repeatedly late"
     costs = [
         METRICS.figure("lost_ns", lost, "Cost per step"),
         METRICS.figure("lost_share", lost / report.mean_ns),
     ]
-    if report.is_once(worst) and report.has_costs:
-        step, lost_there, share = report.worst_step(worst)
-        title = "Late once"
-        worst_step_figures = [
-            METRICS.figure("worst_lost_ns", lost_there, f"Cost in step {step}"),
-            METRICS.figure("worst_lost_share", share),
-        ]
     return [
         METRICS.figure("worker", data.names[worst], title),
-        *worst_step_figures,
         *(costs if report.has_costs else []),
         METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
         METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),

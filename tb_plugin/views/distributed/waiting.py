@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import codes, order_within
 from tb_plugin.lib.intervals import union
 from tb_plugin.views.distributed.matching.match import Calls
-
-Int64 = npt.NDArray[np.int64]
 
 MEASURED, BOUND = "measured", "bound"
 # MEASURED: all ranks of the group have the call. BOUND: another rank may have arrived later, so transfer is an upper and

@@ -20,7 +20,7 @@ from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int32, Int64
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,13 +24,12 @@ from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.execution_nodes import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Maximum number of listed users of a tensor.
 MOST_USERS = 100

@@ -19,7 +19,8 @@ from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int32, Int64, ratio, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
@@ -27,8 +26,6 @@ from tb_plugin.rules import regular_rules
 from tb_plugin.rules._base import COMMON as OF_RULES
 from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
 from tb_plugin.views.findings import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
     REPORTED_STEP,

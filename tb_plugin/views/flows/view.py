@@ -13,7 +13,8 @@ from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.order import overlaps_range
@@ -21,8 +22,6 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Flows
 from tb_plugin.views.flows import VIEW
-
-UInt8 = npt.NDArray[np.uint8]
 
 KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
 LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
@@ -24,6 +23,7 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -57,9 +57,6 @@ METRICS = SHARED.adding(
     ),
 )
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 SHORTEST_NS = 10_000
 # Longest first; figures cover all.

@@ -6,23 +6,18 @@ from collections import Counter
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
 from tb_plugin.analysis.graphs.scopes import scopes_around
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
+from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by, measure_within
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-UInt8 = npt.NDArray[np.uint8]
-Bool = npt.NDArray[np.bool_]
 
 
 class Work(msgspec.Struct, frozen=True, eq=False):

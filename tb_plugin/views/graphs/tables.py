@@ -19,6 +19,7 @@ from tb_plugin.analysis.graphs.attribution import WAYS
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.unattributed_kernels import module_around
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -85,8 +86,6 @@ def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
     longest = int(np.argmax(lengths))
     return int(edges[2 * longest]), int(lengths[longest])
 
-
-Int64 = npt.NDArray[np.int64]
 
 WAY_TEXTS = [title.lower() for title, _ in WAYS.values()]
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})

@@ -21,6 +21,7 @@ from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -39,8 +40,6 @@ from tb_plugin.payloads import (
     View,
 )
 from tb_plugin.views.idle import VIEW
-
-Int64 = npt.NDArray[np.int64]
 
 # Longest first, per cause.
 LISTED = 200

@@ -13,7 +13,8 @@ from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.lib.groupby import Groups, Int32, Int64, group, ratio, shares
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

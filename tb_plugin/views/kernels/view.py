@@ -20,7 +20,8 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Float64, Groups, Int64, group, ratio
+from tb_plugin.lib.arrays import Float64, Int64
+from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
@@ -12,15 +11,13 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.launches.phases import LEAST_OUTLIER_NS, QUEUE_FULL, launch_phases, usual_latency
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work, waits_for_unrecorded
 from tb_plugin.analysis.selection import chosen_steps
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import distinct_values, group, places_of
 from tb_plugin.lib.intervals import Ranges, contains, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.lib.step_function import sum_of_intervals
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Idle causes that disappear between the kernels of a captured graph.
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)

@@ -9,12 +9,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, number_groups
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # Maximum kernels per sequence, and minimum number of repeats.
 LONGEST, LEAST = 16, 5

@@ -13,6 +13,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -20,9 +21,6 @@ from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Notice, No
 from tb_plugin.views.launches.launch_table import Depth, Launched
 from tb_plugin.views.launches.metrics import METRICS
 from tb_plugin.views.launches.repeated_sequences import Repeat, repeated_sequences
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 # Maximum number of late launches in the table, longest latency first.
 LATE_LISTED = 200

@@ -15,6 +15,7 @@ from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING
@@ -34,9 +35,6 @@ from tb_plugin.views.launches.tables import (
     sequences,
     totals,
 )
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 NAMES = ("name",)
 TIMES = ("calls", "device_idle_ns", "host_total_ns", "host_self_ns")

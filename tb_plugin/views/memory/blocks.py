@@ -17,7 +17,7 @@ from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange
-from tb_plugin.lib.groupby import Bool, Int32, Int64
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort

@@ -25,7 +25,7 @@ from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import Peak, peak_without
 from tb_plugin.analysis.out_of_memory import Failures, notice_of
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.rules._base import Check, percent

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from tb_plugin.analysis.memory.window import MemoryRange
-from tb_plugin.lib.groupby import Bool, Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import subtract, union
 
 

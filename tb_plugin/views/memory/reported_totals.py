@@ -17,7 +17,7 @@ from tb_plugin.analysis.memory.trace_devices import Device, name_in
 from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.extra_columns import RELEASE_WITHOUT_ALLOCATION, AllocatorTotals

@@ -16,7 +16,8 @@ from tb_plugin.analysis.memory.origins import step_at
 from tb_plugin.analysis.memory.tables import Scene, frame_by_operator
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING

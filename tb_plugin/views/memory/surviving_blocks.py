@@ -14,7 +14,8 @@ from tb_plugin.analysis.memory.blocks import Blocks
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene, hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
-from tb_plugin.lib.groupby import Bool, Int64, group
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 from tb_plugin.views.memory.blocks import outlives_step

@@ -11,7 +11,8 @@ from tb_plugin.analysis.compiled.regions import called_of, regions_of, wrapped_c
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, Int32, Int64, first_recorded, group
+from tb_plugin.lib.arrays import Int32, Int64
+from tb_plugin.lib.groupby import Groups, first_recorded, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at

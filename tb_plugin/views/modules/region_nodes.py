@@ -10,7 +10,8 @@ from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.lib.groupby import Groups, Int64, group, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.modules.compiled import Compiled

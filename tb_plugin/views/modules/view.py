@@ -16,7 +16,8 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Tree

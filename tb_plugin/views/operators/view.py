@@ -21,7 +21,8 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Bool, Groups, Int64, group, ratio, shares
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort

@@ -19,7 +19,7 @@ from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.selection import window_info
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.overflow import CODE as OVERFLOWED

@@ -16,7 +16,7 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind

@@ -23,6 +23,7 @@ from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import thread_numbers
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.analysis.timeline_links import at_event
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
@@ -33,8 +34,6 @@ from tb_plugin.rules._base import Limit
 from tb_plugin.rules._ordered_findings import Findings
 from tb_plugin.rules._verdict import MIN_SHARE, Verdict
 from tb_plugin.views.overview.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 _PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
 _TEXTS: dict[Limit, str] = {

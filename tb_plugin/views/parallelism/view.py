@@ -14,7 +14,8 @@ from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role,
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64, sum_by
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View

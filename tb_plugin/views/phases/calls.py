@@ -15,15 +15,13 @@ from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.selection import Selection, chosen_steps
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.lib.intervals import Ranges, covered_before, join, measure_by, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Line, Metric, Series
 from tb_plugin.views.phases.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 class Work(msgspec.Struct, frozen=True, eq=False):

@@ -14,7 +14,8 @@ from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64, group, number_groups, places_of, ratio, side_by_side
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind

@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import UNEVEN
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import Groups, group, stable_order
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +23,7 @@ from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.ranks_collectives import VIEW
@@ -38,8 +38,6 @@ from tb_plugin.views.ranks_collectives.matching import (
     listed_workers,
     match_ranks,
 )
-
-Int64 = npt.NDArray[np.int64]
 
 _PART = ("record_number", "group", "group_description", "sequence", "collective", "call_input_sizes", "call_output_sizes",
          "call_types", "call_finished", "called_at_ns", "call_line")  # fmt: skip

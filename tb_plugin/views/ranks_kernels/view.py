@@ -8,24 +8,20 @@ from math import sqrt
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of
-from tb_plugin.analysis.job_tables.outliers import outlier_rows
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.outlying_ranks import outlier_rows
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.lib.arrays import Float64, Int32, Int64
 from tb_plugin.lib.groupby import group, ratio
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View
 from tb_plugin.views.ranks_kernels import ACROSS, OF_RANK, VIEW
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 # maximum number of kernel kinds per rank, most time first; the others are only counted
 MOST_GROUPS = 2000

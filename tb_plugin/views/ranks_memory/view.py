@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.phrases import plural
-from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, replicated_states, replication_notice, states_frame
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, ooms_of
@@ -20,6 +19,14 @@ from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.views.ranks_memory import VIEW
+from tb_plugin.views.ranks_memory.replicas import (
+    FRAME,
+    alike_in,
+    counts_of,
+    replicated_states,
+    replication_notice,
+    states_frame,
+)
 
 _LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count", "history_events")
 _AT_PEAK = "peak_states"
@@ -157,6 +164,5 @@ def _repeated(parts: Sequence[Part]) -> list[Notice]:
     found = replicated_states([counts_of(part) for part in parts])
     if found is None:
         return []
-    text = f"All {{workers}} ranks have {{repeated_bytes}} in blocks of equal size: {found.sentence}."
     same = sum(alike_in([counts_of(part, _AT_PEAK) for part in parts]).values())
-    return [replication_notice(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]
+    return [replication_notice(found, same * (found.ranks - 1) // found.ranks)]

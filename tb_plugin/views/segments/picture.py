@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.moment import Moment
-from tb_plugin.lib.groupby import Bool, Int64, sum_by
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import MapGroup, MemoryMap
 

@@ -11,7 +11,8 @@ from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, obstacles_to, pinned_by
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut
-from tb_plugin.lib.groupby import Bool, Int64, ratio, sum_by
+from tb_plugin.lib.arrays import Bool, Int64
+from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
@@ -17,14 +16,13 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.kernel_classes import TITLES, class_time
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.served_steps import ServedSteps, in_mode, served_steps, tokens_per_second
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort
 from tb_plugin.views.serving.metrics import METRICS
-
-Int64 = npt.NDArray[np.int64]
 
 # Cause of a slow step whose device is not idle for longer than usual.
 WORK = "Its own work"

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.stack_frames import labels_of, rows_with_stacks
-from tb_plugin.lib.groupby import Int32, Int64
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

@@ -10,7 +10,7 @@ from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import FRAMES
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.groupby import Bool
+from tb_plugin.lib.arrays import Bool
 from tb_plugin.model.trace.table import TraceTable
 
 WEIGHTS = ("host", "device")

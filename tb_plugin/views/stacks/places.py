@@ -13,7 +13,8 @@ from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
-from tb_plugin.lib.groupby import Bool, Int32, Int64, group, places_of, sum_by
+from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

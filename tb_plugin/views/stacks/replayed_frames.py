@@ -9,7 +9,7 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, replayed_calls
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of
-from tb_plugin.lib.groupby import Bool, Int32, Int64
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

@@ -17,7 +17,7 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.groupby import Int64
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Sort

@@ -17,14 +17,12 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin import settings
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.recorder import StepPattern
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import MODES, Mode, Served
 from tb_plugin.model.trace.steps.windows import ANNOTATION, DeviceWork, find_steps
 from tb_plugin.model.trace.table import Steps
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 _COUNTS = (
     "batch",

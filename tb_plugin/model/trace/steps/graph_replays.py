@@ -8,13 +8,10 @@ same launches occur elsewhere in the trace, a step ends at them too, even if the
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.model.trace.launches import Launches
 from tb_plugin.model.trace.periodicity import STANDS_OUT, Words, standing_out
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # The same launches must occur between at least this many pairs of replays, and between half of all pairs.
 FEWEST = 3

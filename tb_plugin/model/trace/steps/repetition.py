@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind
@@ -21,8 +21,6 @@ from tb_plugin.model.trace.table import CallNames, Steps
 if TYPE_CHECKING:
     from tb_plugin.model.trace.launches import Launches
 
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
 
 # Minimum number of repetitions.
 REPEATS = 4

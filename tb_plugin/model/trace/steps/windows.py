@@ -13,13 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode, Served
 from tb_plugin.model.trace.table import Steps
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
 # Label of the single step of a trace without steps, as in torch_tb_profiler.

@@ -10,18 +10,15 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import codes, distinct_rows
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 MIN_SIZES = 3
 # minimum ratio of largest to smallest size, to separate latency from bandwidth

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.outliers import MIN_EXCESS, outlier_rows
+from tb_plugin.analysis.outlying_ranks import MIN_EXCESS, outlier_rows
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.payloads import Line, Notice, Series, Severity

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, group_sorted, occurrence, quantile_by
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # no rank can leave before all ranks have arrived, and all ranks leave at about the same time
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import astuple
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.clocks.offsets import Clocks
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
 # below the residual: the skew is smaller than the clock error. recording starts later: a first collective after a late

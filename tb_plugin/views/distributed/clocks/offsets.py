@@ -11,16 +11,12 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchors import Anchors, connected_sets
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 # OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant
@@ -31,7 +27,7 @@ MIN_ANCHORS_FOR_DRIFT = 12
 # upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
 # a drift counts as non-zero above this many standard errors
-SURE_ERRORS = 4
+SURE_ERRORS = 5
 
 _MAX_ROUNDS, _MAX_SOLVER_STEPS = 30, 80
 # below this relative curvature a search direction is flat; rounding errors are about 1e-16

@@ -9,11 +9,9 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import codes, group_sorted
-
-Int64 = npt.NDArray[np.int64]
 
 # prefix of a truncated group name, before its end
 END = "…"

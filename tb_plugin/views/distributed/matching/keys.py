@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, ReportedGroup, groups_of
 from tb_plugin.views.distributed.matching.match import Calls
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def compared_columns(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:

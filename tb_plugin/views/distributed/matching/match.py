@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, occurrence
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # recorded sequence number; index among equal calls of the group and step; the same for transfers between two ranks
 BY = ("number", "order", "ends")

@@ -12,16 +12,15 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.job_tables.stages import Stage, connected_stages
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import distinct_rows
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of, selected_columns
+from tb_plugin.views.distributed.pictures.heat_map import available_measures, grid_of, selected_columns
 from tb_plugin.views.distributed.pictures.topology import listed_ranks, ranks_short, worker_ranks
-
-Int64 = npt.NDArray[np.int64]
 
 _MEASURES = ("step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns")
 _PARTS = {

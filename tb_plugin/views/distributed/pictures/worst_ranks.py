@@ -1,4 +1,4 @@
-"""Slowest workers, their outlying times, and bar charts of many workers."""
+"""Slowest workers, and bar charts of many workers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.outliers import outlier_rows
+from tb_plugin.lib.arrays import Float64
 from tb_plugin.payloads import Column, Line, Series, Sort
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import available_measures, grid_of
-from tb_plugin.views.distributed.stragglers.report import CAUSES, cause_columns, straggler_report
+from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
 
 MAX_WORST = 10
 # with more workers, bars would be too thin: charts show the worst, the median and the best
@@ -23,14 +21,6 @@ MAX_BARS = 32
 # with fewer workers, the bar charts suffice
 MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
-REST = "step_other_ns"
-# causes that are part of the rest of the step
-CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-_OUTLIER = {
-    "outlying": pa.string(), "outlying_ns": pa.int64(), "outlying_usual_ns": pa.int64(), "outlying_share": pa.float64(),
-}  # fmt: skip
-
-Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
@@ -87,11 +77,6 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     known, straggling = bool(lost.any()), set(report.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
     causes = [cause_columns(report, at).get("late_cause") if at in straggling else None for at in order]
-    outlying = _outlying(data)
-    outliers = [outlying.get(at, {}) for at in order]
-    for outlier, cause in zip(outliers, causes, strict=True):
-        if outlier.get("outlying") == METRICS[REST].title and cause in CAUSES_OF_REST:
-            outlier["outlying"] = f"{METRICS[REST].title} ({cause})"
     waits = [_number(rows[at], "caused_wait_ns") for at in order]
     has_steps = report.mean_ns and report.labels != ("",)
     table = {
@@ -105,7 +90,6 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
         "held_up_by": pa.array([report.root_of_worker(at) for at in order], pa.string()),
         "caused_step_ns": pa.array([round(report.per_step(w)) if has_steps else None for w in waits], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
-        **{key: pa.array([found.get(key) for found in outliers], kind) for key, kind in _OUTLIER.items()},
         "usual_worker": pa.array([_reference_worker(data, at, whole) for at in order], pa.string()),
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
@@ -128,23 +112,6 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
         others = [one for one in order if one != at]
         usual = others[len(others) // 2]
     return data.names[usual]
-
-
-def _outlying(data: JobData) -> dict[int, Row]:
-    """Returns, for each worker with an outlying compute time or rest of the step, the part that is further above."""
-    found: dict[int, Row] = {}
-    offered = {metric.key for metric in available_measures(data)}
-    for key in {"compute_ns", REST} & offered:
-        grid = grid_of(data, key)
-        workers = np.flatnonzero(grid.has_value.any(axis=1))
-        means = grid.means[workers]
-        middle = float(np.median(means))
-        for row in outlier_rows(grid.with_gaps[workers]):
-            mean, best = float(means[row]), found.get(int(workers[row]))
-            if best is None or mean - middle > _number(best, "outlying_ns") - _number(best, "outlying_usual_ns"):
-                values = (METRICS[key].title, round(mean), round(middle), mean / middle - 1 if middle else None)
-                found[int(workers[row])] = dict(zip(_OUTLIER, values, strict=True))
-    return found
 
 
 def _number(row: Row, key: str) -> int:

@@ -11,14 +11,12 @@ from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE
 from tb_plugin.analysis.communication import BACKEND, calls_collective, is_communication
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, places_of, side_by_side, stable_order
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.rank.collective_metadata import MOST_ELEMENTS, CollectiveMetadata, Facts, Words
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 class Calls(msgspec.Struct, frozen=True, eq=False):

@@ -15,12 +15,10 @@ import pyarrow as pa
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import BACKEND
 from tb_plugin.analysis.dtypes import element_bytes
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # larger numbers of elements are invalid: their bytes exceed 64 bits
 MOST_ELEMENTS = 1 << 48

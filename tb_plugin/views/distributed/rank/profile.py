@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.communication import communication_ranges, computation_ranges, exposed_ranges
 from tb_plugin.analysis.parallelism.experts import split_sizes
-from tb_plugin.analysis.replicas import FRAME, STATE
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -37,7 +36,6 @@ from tb_plugin.views.distributed.rank.reported import (
 from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_calls
 
 Schema = dict[str, pa.DataType]
-Int64 = npt.NDArray[np.int64]
 
 # dictionary-encoded: few distinct texts in many calls
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -77,7 +75,7 @@ MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 # Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
 # change the stamp automatically.
 MEANING = 2
-# tables that every part has; reported tables and memory are optional
+# tables that every part has; reported tables are optional
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
@@ -92,7 +90,6 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     "process_groups": ("group", "group_ranks"),
     "devices": ("device",),
     RANK: ("alone", "kernels_missing", "ranks_at_least"),
-    FRAME: tuple(STATE),
 }
 
 # ranges of the facts of a part; a fact may be None
@@ -365,7 +362,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
     should not load pandas.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
-    every = {**ALWAYS, **stated, FRAME: STATE}
+    every = {**ALWAYS, **stated}
     return {name: pa.schema(list(columns.items())) for name, columns in every.items()}
 
 

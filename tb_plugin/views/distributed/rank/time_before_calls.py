@@ -6,19 +6,17 @@ The time before a collective starts at the end of the worker's previous collecti
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import rows_in
+from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group, side_by_side, stable_order
 from tb_plugin.lib.intervals import Ranges, first_in, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.rank.calls import Calls
-
-Int64 = npt.NDArray[np.int64]
 
 # by priority: overlapping activities are attributed to the first; the parts sum to before_ns
 PARTS = (

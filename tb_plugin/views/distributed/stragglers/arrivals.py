@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.waiting import Waiting
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 class StragglerCalls(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, median_by, side_by_side, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 COMPUTE, COMMUNICATION = "compute", "communication"
 # activities before a collective, from the columns before_*_ns
@@ -29,7 +26,6 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
 
     Negative if the straggler spends less time than others.
     """
-    cost_ns: int
 
     @property
     def main(self) -> str:
@@ -41,11 +37,6 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
         """Returns the share of a component in the sum of all positive extra times."""
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
-
-    @property
-    def unexplained_ns(self) -> int:
-        """Returns the part of the cost that the components do not explain, ns."""
-        return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
 def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> dict[int, Excess]:
@@ -80,10 +71,8 @@ def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64
     for key, values in activities.items():
         usual = median_by(number[arrived.collective[others]], values[arrived.row[others]], len(chosen))
         more[key] = sum_by(who, (values[late[chosen]] - usual)[comparable], len(main))
-    cost, count = sum_by(who, arrived.cost_ns[chosen[comparable]], len(main)), np.bincount(who, minlength=len(main))
-    return {
-        one: Excess({key: int(more[key][one]) for key in COMPONENTS}, int(cost[one])) for one in workers if count[one]
-    }
+    count = np.bincount(who, minlength=len(main))
+    return {one: Excess({key: int(more[key][one]) for key in COMPONENTS}) for one in workers if count[one]}
 
 
 @cached_by_argument

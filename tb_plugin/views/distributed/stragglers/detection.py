@@ -1,18 +1,29 @@
-"""Detection of stragglers, their late steps, and the pattern of these steps."""
+"""Detection of stragglers, their late steps, and the pattern of these steps.
+
+1. All ranks leave a collective together, so the rank with the shortest call arrived last (``arrivals.py``). Only
+   collectives that all loaded ranks of the group have count. Messages and collectives with a root do not count.
+2. A collective costs: the time for which it blocks the rank before the last, minus the time for which it blocks the
+   last rank. A call blocks its rank while neither compute nor a later call runs. If the last rank waited longer in
+   other groups than the rank before, the difference is subtracted: other ranks caused it.
+3. The cost of each rank is summed by group and step. A straggler costs at least 1 % of the steps, and a t-test over
+   the steps finds that it costs more than the other ranks of its group (``outlying_ranks.py``). The noise of this test
+   is the robust deviation of the lateness of ranks that do not arrive last.
+4. Each of the ten costliest stragglers is made as fast as the next rank. ``replay.py`` computes how much earlier each
+   step then ends: this is its cost. If that saves less than 1 % of the steps, the rank is no straggler.
+5. ``causes.py`` compares the time before the late collectives with the median of the other ranks.
+6. Host calls are not replayed: the cost of step 2 is an upper bound. Steps with missing calls are skipped. If most
+   steps lack calls, or a rank has no trace, stragglers have no cost (``report.py``).
+"""
 
 from __future__ import annotations
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tb_plugin.analysis.outlying_ranks import outlying_ranks
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import MAD_TO_DEVIATION, codes, group, median_by, occurrence, sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # minimum cost as a share of the step; less does not matter
 WORTH = 0.01

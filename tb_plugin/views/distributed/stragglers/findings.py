@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Figure, Notice, Saving, Severity
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.stragglers.causes import COMPUTE, Excess
+from tb_plugin.views.distributed.stragglers.causes import COMPUTE
 from tb_plugin.views.distributed.stragglers.detection import PERSISTENT, ROTATING, SINGLE, WORTH
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
@@ -23,8 +22,6 @@ MAX_FINDINGS = 3
 # minimum excess of the longest over the mean compute time, as a share of the step
 MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
-# unexplained share of the cost above which the text mentions it
-_UNEXPLAINED = 0.2
 _WHY = "A collective completes only after the last rank arrives, so one late rank delays all ranks."
 _TODO = {
     COMPUTE: ("Compare this rank with other ranks: length and shapes of the input, or work that only this rank does."),
@@ -85,11 +82,9 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     ]
     if report.has_costs:
         figures[1:1] = _cost_figures(report, lost)
-    if once and report.has_costs:
-        text = _single_step_text(report, worker, figures)
-    else:
-        text = f"Other ranks wait for {{worker}}{_cost_clause(report)}" + _pattern_clause(report, worker, figures)
-    text += _reason_sentences(report, worker, cells, figures)
+    text = f"Other ranks wait for {{worker}}{_cost_clause(report)}" + _pattern_clause(report, worker, figures)
+    if cells:
+        text += _cause_sentence(report, worker, cells, figures)
     text += f" This rank arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     notice = Notice(
@@ -124,29 +119,10 @@ def _with_saving(report: Blame, notice: Notice, lost: float) -> Notice:
 
 
 def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
-    found = report.stragglers
-    if name := report.groups[int(found.group[row])]:
-        figures.append(METRICS.figure("group", name))
-        return "its collectives in group {group}"
-    if int((found.worker == found.worker[row]).sum()) == 1:
+    if not (name := report.groups[int(report.stragglers.group[row])]):
         return "its collectives"
-    figures.append(METRICS.figure("workers", int(found.size[row]), "Ranks of the group"))
-    return "the collectives of one of its groups ({workers} ranks, no name)"
-
-
-def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
-    step, lost, share = report.worst_step(worker)
-    figures += [
-        METRICS.figure("worst_step", step),
-        METRICS.figure("worst_lost_ns", lost),
-        METRICS.figure("worst_lost_share", share),
-        METRICS.figure("job_steps", report.count),
-    ]
-    return (
-        "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): "
-        "other ranks waited until {worker} arrived. Averaged over all {job_steps} steps, the cost is "
-        "{lost_ns} per step ({lost_share})."
-    )
+    figures.append(METRICS.figure("group", name))
+    return "its collectives in group {group}"
 
 
 def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
@@ -157,77 +133,51 @@ def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
     if every := int(report.stragglers.every[worker]):
         figures.append(METRICS.figure("late_every", every))
-        return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
+        return ", every {late_every} steps ({late_steps} of {job_steps})."
+    if report.is_once(worker):
+        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.stragglers.lost_ns[worker]))]))
+        return ", only in step {worst_step} (mean over {job_steps} steps)."
     return ", in {late_steps} of {job_steps} steps."
 
 
-def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    if not cells:
-        return ""
+def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     excess = report.excess[worker]
-    text = _cause_sentence(report, excess, worker, cells, figures)
-    if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
-        return text
-    figures.append(_figure(report, worker, "late_unexplained_ns", excess.unexplained_ns))
-    return f"{text} {{late_unexplained_ns}} remains unexplained."
-
-
-def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     figures += [
-        _figure(report, worker, "late_cause_ns", excess.ns[excess.main]),
+        METRICS.figure("late_cause_ns", report.per_step(excess.ns[excess.main])),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it arrived there, " if report.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than other ranks",
         "communication": "it communicates in other groups {late_cause_ns} longer than other ranks",
         "copy": "its copies without simultaneous compute take {late_cause_ns} longer than on other ranks",
         "input": "its data loading takes {late_cause_ns} longer than on other ranks",
-        "host": "its device is idle for {late_cause_ns} longer than other devices, while its host is busy or late",
+        "host": "its host is busy or late for {late_cause_ns} longer than other hosts",
         "idle": "it is idle for {late_cause_ns} longer than other ranks, without a recorded cause",
     }
-    if not report.on_devices:
-        did["host"] = "its host is busy or late for {late_cause_ns} longer than other hosts"
-        did["input"] = "its host loads data for {late_cause_ns} longer than other hosts"
-    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
+    text = f" Before it arrives, {did[excess.main]} per step ({{late_cause_share}} of the extra time)"
     kernels = report.kernels.get(worker)
     if (slow := report.slow_groups.get(worker, -1)) >= 0:
         figures.append(METRICS.figure("held_up_in", report.groups[slow]))
-        members = [w for w, its in report.slow_groups.items() if its == slow]
-        if len(members) > 1:
-            figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
-            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks in all."
         return f"{text}, mostly in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."
     if kernels.how == SLOW_DEVICE:
         figures.append(METRICS.figure("late_factor", kernels.factor))
         return f"{text}: all its kernels take {{late_factor}} times as long, which suggests a slow device."
-    first, what = kernels.kernels[0], "kernel" if report.on_devices else "operator"
+    first = kernels.kernels[0]
     figures.append(METRICS.figure("late_kernel", first.name))
-    figures.append(_figure(report, worker, "late_kernel_ns", first.excess_ns))
-    more, these = ("more", "that step") if report.is_once(worker) else ("more per step", "these steps")
+    figures.append(METRICS.figure("late_kernel_ns", report.per_step(first.excess_ns)))
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}, with {{late_calls}} calls in "
-            f"{these} instead of {{usual_calls}}."
+            f"{text}: {{late_kernel}} takes {{late_kernel_ns}} more per step, with {{late_calls}} calls in "
+            "the late steps instead of {usual_calls}."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}. This rank calls it as often as other "
+        f"{text}: {{late_kernel}} takes {{late_kernel_ns}} more per step. This rank calls it as often as other "
         "ranks, but each call takes {late_factor} times as long: compare the sizes of its input."
     )
-
-
-def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Returns the sum of ``key`` over the late steps, divided by the number of all steps.
-
-    For a worker that is late in one step, returns the value in this step.
-    """
-    if report.is_once(worker):
-        return METRICS.figure(key, total, window=STEP)
-    return METRICS.figure(key, report.per_step(total))
 
 
 def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:

@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, side_by_side
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls, previous_syncs
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 # a call that starts this soon after the previous one on its stream waited for it: launches take time
 MAX_LAUNCH_GAP_NS = 10_000

@@ -7,12 +7,12 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -20,7 +20,6 @@ from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.missing_ranks import missing_ranks
-from tb_plugin.views.distributed.rank.profile import HOST
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerCalls, arrivals
 from tb_plugin.views.distributed.stragglers.causes import (
     COMMUNICATION,
@@ -41,10 +40,6 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import (
     slow_kernels,
 )
 
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
-
 # number of stragglers whose cost is simulated and whose kernels are compared, costliest first
 MAX_EXPLAINED = 10
 # if removing a straggler saves less than this share of the wait it causes, other stragglers mask it
@@ -57,6 +52,15 @@ MIN_COMPLETE_SHARE = 0.5
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
     "host": "the host", "idle": "idle, cause not recorded",
+}  # fmt: skip
+# columns of the table of stragglers
+STRAGGLER = {
+    "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
+    "lost_share": pa.float64(), "late_cause": pa.string(), "late_cause_ns": pa.float64(), "late_kernel": pa.string(),
+    "late_pattern": pa.string(), "worst_step": pa.string(), "late_steps": pa.int64(), "usual_worker": pa.string(),
+    "held_up_in": pa.string(), "last_share": pa.float64(), "late_how": pa.string(), "late_factor": pa.float64(),
+    "late_cause_share": pa.float64(), "collectives_met": pa.int64(), "arrived_last": pa.int64(),
+    "late_median_ns": pa.float64(), **{f"more_{key}_ns": pa.float64() for key in COMPONENTS},
 }  # fmt: skip
 
 
@@ -76,8 +80,6 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     slow_groups: dict[int, int]
     """Maps each straggler with extra communication to the group in which that communication occurs."""
     kernels: dict[int, Uneven]
-    on_devices: bool
-    """Whether any worker computes on a device."""
     lacking: str
     """Missing data, because of which costs are not estimated; empty if costs are estimated."""
     is_upper_bound: bool
@@ -131,12 +133,6 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     def is_once(self, worker: int) -> bool:
         """Returns whether a straggler is late in only one of several steps. Such lateness may never recur."""
         return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
-
-    def worst_step(self, worker: int) -> tuple[str, int, float]:
-        """Returns the step in which a worker costs most, the cost in ns, and the cost divided by the step time."""
-        at = int(np.argmax(self.stragglers.lost_ns[worker]))
-        lost, whole = int(self.stragglers.lost_ns[worker, at]), float(self.step_ns[at])
-        return self.labels[at], lost, lost / whole if whole else 0.0
 
     @cached_property
     def usual(self) -> Int64:
@@ -225,36 +221,28 @@ def straggler_report(data: JobData) -> Blame:
     can_replay = bool(data.calls.data["on_device"].to_numpy().all())
     if data.summary is None and len(calls.worker) and can_replay and not lacking:
         found = _with_simulated_costs(found, arrived, step_ns)
-    # Workers without a device have a row with HOST.
-    on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
     return Blame(
-        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices, lacking,
-        not can_replay,
-    )  # fmt: skip
+        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, lacking, not can_replay
+    )
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
     """Replaces results for selected steps by results for all steps, so that the selection does not change a cost.
 
-    A straggler that is not late in a selected step is dropped. A worker that is a straggler only in the selected
-    steps does not change.
+    A straggler that is not late in a selected step is dropped.
     """
     if not set(labels) <= set(every.labels):  # no selected step has a time
         return found
     at = [every.labels.index(label) for label in labels]
     slow = every.stragglers.slow[:, at]
-    known = np.array([bool(name) for name in every.stragglers.pattern], np.bool_)
-    pattern = (
-        (name if late.any() else "") if name else own
-        for name, own, late in zip(every.stragglers.pattern, found.pattern, slow, strict=True)
-    )
+    pattern = (name if late.any() else "" for name, late in zip(every.stragglers.pattern, slow, strict=True))
     return replace(
         found,
         lost_ns=every.stragglers.lost_ns[:, at],
-        slow=np.where(known[:, None], slow, found.slow),
+        slow=slow,
         pattern=tuple(pattern),
-        every=np.where(known, every.stragglers.every, found.every),
+        every=every.stragglers.every,
     )
 
 
@@ -398,7 +386,7 @@ def cause_columns(report: Blame, worker: int) -> dict[str, object]:
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:
-            cells["late_factor"] = value_or_none(kernels.factor)
+            cells["late_factor"] = None if np.isnan(kernels.factor) else kernels.factor
         if kernels.how == SLOW_DEVICE:
             cells["late_cause"] = "slow device"
         else:
@@ -406,6 +394,47 @@ def cause_columns(report: Blame, worker: int) -> dict[str, object]:
     return cells
 
 
-def value_or_none(value: float) -> float | None:
-    """Converts NaN to None."""
-    return None if np.isnan(value) else float(value)
+def straggler_table(data: JobData) -> pa.Table:
+    """Returns one row per worker and group with a cost.
+
+    Repeated stragglers come first, then workers that are late once, then all other workers. Each of the three
+    sections is sorted by cost. The first row of a worker is its costliest group.
+    """
+    if data.is_single:
+        return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
+    report = straggler_report(data)
+    found = report.stragglers
+    rows = np.flatnonzero(found.cost_ns > 0)
+    worker = found.worker[rows]
+    # 0: repeatedly late, 1: once, 2: no straggler.
+    kind = np.array([report.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
+    most = np.zeros(len(report.names), np.int64)
+    np.maximum.at(most, worker, found.cost_ns[rows])
+    rows = rows[np.lexsort((rows, -found.cost_ns[rows], worker, -most[worker], kind))]
+    cells = [_row(report, row) for row in rows.tolist()]
+    return pa.table({key: pa.array([row.get(key) for row in cells], kind) for key, kind in STRAGGLER.items()})
+
+
+def _row(report: Blame, row: int) -> dict[str, object]:
+    found, worker = report.stragglers, int(report.stragglers.worker[row])
+    stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
+    # Each group sees the same delay, so only the row of the costliest group shows the saving per step.
+    lost = report.lost(worker) if stands_out else report.per_step(int(found.cost_ns[row]))
+    cells: dict[str, object] = {
+        "worker": report.names[worker],
+        "group": report.groups[int(found.group[row])],
+        "stands_out": stands_out,
+        "lost_ns": lost if report.has_costs else None,
+        "lost_share": lost / report.mean_ns if report.has_costs else None,
+        "collectives_met": int(found.collectives[row]),
+        "arrived_last": int(found.last[row]),
+        "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
+        "late_median_ns": float(found.late_ns[row]),
+        "usual_worker": report.names[usual] if (usual := int(report.usual[row])) >= 0 else None,
+    }
+    if stands_out:
+        cells["late_pattern"] = report.pattern(worker)
+        cells["late_steps"] = int(found.slow[worker].sum())
+        cells["worst_step"] = report.labels[int(np.argmax(found.lost_ns[worker]))]
+        cells |= cause_columns(report, worker)
+    return cells

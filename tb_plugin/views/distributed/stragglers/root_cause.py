@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.stragglers.arrivals import StragglerCalls, waited_elsewhere
 from tb_plugin.views.distributed.stragglers.causes import first_of_burst
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 # shares of a wait: above _INHERITED_SHARE the lateness is inherited, above _NOISE_SHARE it exceeds noise
 _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1

@@ -16,7 +16,8 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.memory_categories import ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED
-from tb_plugin.lib.groupby import Int64, group
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.groupby import group
 from tb_plugin.payloads import Figure, Notice
 
 Counts = Mapping[tuple[str, int], int]
@@ -26,17 +27,12 @@ STATES = ("parameter", "gradient", "optimizer_state")
 # Share of the bytes in blocks of the same sizes on all ranks. Below this, ranks have different parts of a model.
 ALIKE = 0.8
 FRAME = "memory_states"
-# Upper limit of a rank's bytes in blocks of one size.
-_MOST_BYTES = 1 << 50
 
 MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
 METRICS = SHARED.defining(
     {
         (MOST_STATES, "text"): {"state_category": ("State", "Parameters, gradients or optimizer state.")},
-        (MOST_STATES, "count"): {
-            "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
-            "replica_groups": ("Groups", "Other groups of ranks with the same blocks."),
-        },
+        (MOST_STATES, "count"): {"state_blocks": ("Blocks", "Blocks of this state and size on the rank.")},
         (MOST_STATES, "bytes"): {
             **{
                 f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in equal blocks on every rank.")
@@ -61,15 +57,12 @@ METRICS = SHARED.defining(
                 "Replicated share of these states' bytes, on the rank with the most.",
             ),
         },
-        ("mean per step", "bytes"): {
-            "all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")
-        },
     }
 )
 
 
-# Columns of a ``states_frame``.
-STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_blocks": pa.int64()}
+# columns of a ``states_frame``
+STATE = ("state_category", "state_block_bytes", "state_blocks")
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
@@ -108,16 +101,9 @@ def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of blocks for each (state, size). Impossible rows are skipped: summaries may be untrusted."""
-    frame = part.frames.get(name)
-    if frame is None:
-        return {}
-    rows = zip(*(frame.data[key].to_pylist() for key in STATE), strict=True)
-    return {
-        (state, size): count
-        for state, size, count in rows
-        if state in STATES and min(size, count) >= 0 and size * count <= _MOST_BYTES
-    }
+    """Returns the number of blocks for each (state, size)."""
+    rows = zip(*(part.frames[name].data[key].to_pylist() for key in STATE), strict=True)
+    return {(state, size): count for state, size, count in rows}
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -167,21 +153,18 @@ def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
     return alike
 
 
-def replication_notice(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the finding, which starts with ``text``. ``at_peak`` is the saving at the peaks, None if unknown."""
-    peak = ""
-    if at_peak is not None:
-        peak = " when these states are largest, and {peak_sharding_bytes} less memory at the memory peak"
-        more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
+def replication_notice(found: Repeated, at_peak: int) -> Notice:
+    """Returns the finding about replicated states. ``at_peak`` is the saving at the peaks, in bytes."""
     return Notice(
         "redundant_states",
         "low",
-        f"{text} With sharding, each rank would need {{sharding_bytes}} less memory{peak}.",
+        f"All {{workers}} ranks have {{repeated_bytes}} in blocks of equal size: {found.sentence}. With sharding, each "
+        "rank would need {sharding_bytes} less memory at their maximum, and {peak_sharding_bytes} less at the memory peak.",
         (
             "If the ranks are replicas of one model, shard the optimizer state. Shard the gradients and "
             "parameters too to save more. Sharding adds communication."
         ),
-        [*found.figures, *more],
+        [*found.figures, METRICS.figure("peak_sharding_bytes", at_peak)],
         "repeated_ratio",
         ALIKE,
     )
