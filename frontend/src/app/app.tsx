@@ -27,7 +27,7 @@ import type { PageProps } from '../parts/page'
 import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, readRoute, setDefaultView, setRoute, useRoute } from '../state/urlState'
-import { Placeholder } from '../widgets/basics'
+import { LinkButton, Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
@@ -196,9 +196,7 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
     {counted(read.events_loaded, 'event')} {read.events_loaded === 1 ? 'was' : 'were'} read; the rest is missing
     {model === 'trace' && read.cut_files.length === 0 && ', often the device work. Devices may therefore look idle'}.
     Findings that need the missing part are skipped.{' '}
-    <button type="button" className={textCss.link} onClick={onMore}>
-      About this {modelNoun(model)}
-    </button>
+    <LinkButton onClick={onMore}>About this {modelNoun(model)}</LinkButton>
   </Alert>
 )
 
@@ -300,9 +298,9 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
         do: `The profile was moved or deleted, or the link is for another log directory. Choose another ${missing} above.`,
       }}
       action={
-        <button type="button" className={textCss.link} onClick={() => openProfile({ run, worker: '', span: '' })}>
+        <LinkButton onClick={() => openProfile({ run, worker: '', span: '' })}>
           Open the first profile{run && ' of this run'}
-        </button>
+        </LinkButton>
       }
     />
   )

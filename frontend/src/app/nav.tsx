@@ -20,13 +20,7 @@ function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
 /** In display order, which the number keys use. */
 export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
 
-export function Nav(props: {
-  views: readonly ViewInfo[]
-  active: string
-  /** Shown below all views. */
-  foot: ReactNode
-  onActive: () => void
-}) {
+export function Nav(props: { views: readonly ViewInfo[]; active: string; foot: ReactNode; onActive: () => void }) {
   const { views, active, foot, onActive } = props
   return (
     <div className={css.nav}>

@@ -1,5 +1,5 @@
 // The top bar: profile, steps, data quality, export.
-import { ActionIcon, Button, Menu, Tooltip } from '@mantine/core'
+import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
@@ -8,9 +8,9 @@ import { shortenMiddle } from '../lib/names'
 import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/urlState'
-import { useCopied } from '../widgets/basics'
+import { CloseButton, useCopied } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
-import { CloseIcon, DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
+import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
 import phaseChipCss from '../widgets/phaseChip.module.css'
@@ -153,9 +153,7 @@ function PhaseChip({ phase, onClear }: { phase: string; onClear: () => void }) {
         <small>Phase</small>
         <span className={textCss.mono}>{shortenMiddle(phase, 30)}</span>
       </div>
-      <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Clear the phase ${phase}`} onClick={onClear}>
-        <CloseIcon />
-      </ActionIcon>
+      <CloseButton label={`Clear the phase ${phase}`} onClick={onClear} />
     </div>
   )
 }

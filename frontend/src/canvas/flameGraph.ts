@@ -17,7 +17,6 @@ interface FlameModel {
   total: number
   /** Behind the last node beneath each. */
   last: Int32Array
-  /** Levels of each subtree. */
   height: Int32Array
   levels: number
   children: number[][]
@@ -94,7 +93,6 @@ function topOf({ model, zoom }: Pick<FlameScene, 'model' | 'zoom'>): { first: nu
   return { first, line: first > 0 ? 1 : 0 }
 }
 
-/** How many lines a picture has. */
 export function lineCount(model: FlameModel, zoom: number): number {
   return zoom < 0 ? model.levels : model.height[zoom] + topOf({ model, zoom }).line
 }
@@ -172,7 +170,6 @@ export function nodeAt(scene: Pick<FlameScene, 'model' | 'zoom' | 'width'>, x: n
   return -1
 }
 
-/** The neighbour that an arrow key means. */
 export function neighbour(model: FlameModel, from: number, key: string): number {
   if (from < 0) return model.roots[0] ?? -1
   const parent = model.nodes[from].parent

@@ -12,12 +12,10 @@ export const MAX_ROW_HEIGHT = 22
 const SHADES = 256
 /** Opacity of nothing: a cell with a value is never quite the surface. */
 const FAINT = 0.06
-/** Room that a label takes. */
 const LINE = 14
 const NUMBER_HEIGHT = 13
 /** Pixels of a digit at most. */
 const DIGIT = 7
-/** Between two labels of columns. */
 const GAP = 10
 
 interface MatrixLayout {
@@ -37,7 +35,6 @@ interface MatrixScene {
   layout: MatrixLayout
   domain: Domain
   category: string
-  /** The unit of the columns. */
   axis: string
   theme: Theme
   textOf: (value: number) => string
@@ -160,7 +157,6 @@ function drawCells(context: CanvasRenderingContext2D, { matrix, layout, domain, 
   context.drawImage(small, layout.left, layout.top, layout.width, layout.height)
 }
 
-/** Whether there is room for the numbers of all cells. */
 export function hasNumbers(matrix: Matrix, layout: MatrixLayout, textOf: (value: number) => string): boolean {
   const [high, wide] = [layout.height / matrix.rows.length, layout.width / matrix.columns.length]
   if (high < NUMBER_HEIGHT || wide < 28) return false
@@ -245,7 +241,6 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
   context.fillStyle = theme.mute
   context.fillText(cutText(context, axis, layout.left - 10), 2, bottom)
   context.textAlign = 'center'
-  /** Skips labels that would overlap. */
   const write = (text: string, middle: number, y: number, taken: [number, number][]) => {
     const half = context.measureText(text).width / 2
     const x = Math.min(layout.left + layout.width - half, Math.max(layout.left + half, middle))

@@ -6,7 +6,6 @@ import { boxColors, cutText, drawBox, FONT, type Theme } from './surface'
 /** Margins of a curve, so that both share an axis. */
 export const SIDE = { left: 62, right: 18 }
 const TOP = 4
-/** Smallest drawn size in pixels. */
 const LEAST = 1.5
 /** A pointer this near to a small rectangle means it. */
 const NEAR = 3
@@ -208,7 +207,6 @@ function drawCells(context: CanvasRenderingContext2D, { flow, theme, width, heig
   })
 }
 
-/** Background and offsets of each region. */
 function drawRegions(context: CanvasRenderingContext2D, scene: FlowScene, axes: FlowAxes): void {
   const { flow, theme, width, height } = scene
   const [least, rows] = [(flow.high_bytes - flow.low_bytes) / Math.max(1, height / 46), []] as [number, number[]]

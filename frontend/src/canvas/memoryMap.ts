@@ -27,7 +27,6 @@ export interface MapChoice {
   line: number
 }
 
-/** A part of a segment in one line. */
 interface Slice {
   row: number
   /** Bytes from the first of the segment. */
@@ -51,9 +50,7 @@ interface MapLayout {
   lines: MapLine[]
   slices: Slice[]
   height: number
-  /** Bytes of a line. */
   perLine: number
-  /** Pixels of a byte. */
   scale: number
   rows: number
 }
@@ -218,7 +215,6 @@ function nearest(map: MemoryMap, layout: MapLayout, line: MapLine, x: number): n
   return best
 }
 
-/** The row of a piece. */
 export function rowOf(map: MemoryMap, piece: number): number {
   let low = 0
   let high = map.row_bytes.length
@@ -262,7 +258,6 @@ interface MapScene {
   map: MemoryMap
   layout: MapLayout
   colorOf: ColorOf
-  /** Title and subtotals of a group. */
   titleOf: (group: number) => string
   theme: Theme
   width: number
@@ -335,7 +330,6 @@ function drawSlice(context: CanvasRenderingContext2D, scene: MapScene, slice: Sl
   }
 }
 
-/** File name and function without folders. */
 const shortLine = (text: string) => text.slice(text.lastIndexOf('/') + 1)
 
 function outline(

@@ -29,7 +29,6 @@ export const wheelFactor = (pixels: number) => Math.exp(clamp(pixels, -240, 240)
 export abstract class MovableViewport<Hit> extends Viewport<Hit> {
   abstract readonly scene: { view: Range }
   protected abstract get limits(): Limits
-  /** Where the axis is on the canvas. */
   protected abstract get plot(): { left: number; width: number }
   /** The window moved (already clamped, in whole units). */
   protected abstract onView(view: Range, move: Move): void

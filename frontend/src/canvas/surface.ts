@@ -78,7 +78,6 @@ export function boxColors(category: string, strength: number, theme: Theme): { f
   return found
 }
 
-/** A box with a label, if it fits. */
 export function drawBox(
   context: CanvasRenderingContext2D,
   x: number,

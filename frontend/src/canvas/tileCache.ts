@@ -63,7 +63,6 @@ export class Budget {
     this.wake()
   }
 
-  /** A clock for last use. */
   tick(): number {
     this.clock++
     return this.clock
@@ -126,7 +125,6 @@ export abstract class TileCache<Raw, Kept> {
     budget.join(this)
   }
 
-  /** The stored form of a tile. */
   protected abstract make(key: TileKey, raw: Raw): Kept
 
   protected abstract sizeOf(tile: Kept): number

@@ -19,7 +19,6 @@ export interface Drag {
   end?(): void
 }
 
-/** Two fingers on the canvas. */
 export interface Pinch {
   distance: number
   middle: number
@@ -84,7 +83,6 @@ export abstract class Viewport<Hit> {
     cancelAnimationFrame(this.frame)
   }
 
-  /** What is at a point of the canvas. */
   protected abstract hit(point: Point): Hit | null
   protected abstract draw(context: CanvasRenderingContext2D, width: number, height: number): void
   /** `at`: the pointer in the window. */

@@ -12,7 +12,6 @@ export function rulerStep(perPixel: number, room: (step: number) => number): num
 /** Into how many parts a ruler divides such a step: each is a whole number of nanoseconds. */
 export const divisions = (step: number): number => Math.min(step, 10)
 
-/** The multiples of a step from start to end. */
 export function multiples(start: number, end: number, step: number): number[] {
   const out: number[] = []
   for (let i = Math.ceil(start / step); i * step <= end; i++) out.push(i * step)

@@ -36,7 +36,6 @@ export function companionCandidates(catalog: Catalog, address: Address, model: s
   )
 }
 
-/** Profiles of a model from the same worker. */
 export const ofWorker = (
   catalog: Catalog,
   { run, worker }: { run: string; worker: string },

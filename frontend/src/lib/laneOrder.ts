@@ -7,7 +7,6 @@ export interface LaneName {
 }
 
 export interface Arrangement {
-  /** Ids of pinned lanes. */
   pinned: readonly string[]
   /** Ids that were moved to the front of the others, in this order. */
   moved: readonly string[]

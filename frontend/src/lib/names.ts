@@ -124,7 +124,6 @@ export function withEnds(names: readonly string[]): [string, string][] {
 }
 
 export interface Label {
-  /** The shortened name. */
   short: string
   /** The dimmed text that distinguishes equal short names. */
   rest: string

@@ -8,7 +8,6 @@ export interface Address {
   span: string
 }
 
-/** A run and span. */
 type Place = Pick<Address, 'run' | 'span'>
 
 type RouteValues = Readonly<Record<string, string | undefined>>
@@ -86,7 +85,6 @@ export function spanOf(catalog: Catalog | null, address: Address | null): SpanIn
   return worker?.spans.find((item) => item.id === address?.span) ?? null
 }
 
-/** The catalog restricted to one model. */
 export function ofModel(catalog: Catalog, model: string): Catalog {
   const runs = catalog.runs.map((run) => {
     const workers = run.workers.map((worker) => ({
@@ -123,7 +121,6 @@ const ABOUT_ALL = new Set([...Object.keys(OF_SEVERAL), 'distributed', 'ranks_col
 export const isAnsweredByOthers = (view: string, catalog: Catalog, profile: Profile) =>
   ABOUT_ALL.has(view) && spansOfRun(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
 
-/** All workers' spans of a run and model. */
 export function spansOfRun(catalog: Catalog | null, address: Place | null, model: string): SpanInfo[] {
   const run = catalog?.runs.find((item) => item.name === address?.run)
   return (run?.workers ?? []).flatMap(({ spans }) =>
@@ -202,7 +199,6 @@ export function openedView(profile: Profile | null, wanted: string | undefined):
   return wanted && viewInfo(profile, wanted) ? wanted : profile.default_view
 }
 
-/** File suffix of rank summaries. */
 const SUMMARY = '.ttsummary'
 
 /** Whether only a rank's summary is available. */
@@ -213,15 +209,12 @@ export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
 export const missingTraceText = (worker: string) =>
   `Only the summary of ${worker} is available. Open the log directory that contains its trace.`
 
-/** Available spans that have not been read. */
 export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
   spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
 
-/** Number of traces of a run and span that have not been read. */
 export const unreadCount = (catalog: Catalog, place: Place): number =>
   unreadSpans(spansOfRun(catalog, place, 'trace')).length
 
-/** The cost of a view about all workers. */
 export const readsText = (unread: number) =>
   unread === 0
     ? 'Reads no traces: all results are cached'

@@ -1,7 +1,6 @@
 // Ranks on the first rank's time axis: `t * scale + shift`.
 import type { ClockInfo } from '../api/payloads'
 
-/** Alignment by corrected clocks, wall clocks or first steps. */
 export type Way = 'clocks' | 'wall' | 'start'
 
 /** A rank's corrected clock: its time t is `begins_ns + t * (1 + drift)` of the job. */
@@ -14,7 +13,6 @@ export interface Corrected {
   set: number
 }
 
-/** A rank's clock. */
 export interface RankClock {
   wall: ClockInfo | null
   corrected: Corrected | null

@@ -2,7 +2,6 @@
 import type { Grouping, Heat } from '../api/payloads'
 import { rankOf } from './companions'
 
-/** Neighbouring rows or columns that belong together. */
 export interface Band {
   title: string
   /** Used without room for titles. */
@@ -31,7 +30,6 @@ export interface Matrix {
   rankOf: (row: number, column: number) => number
 }
 
-/** Missing ranks that are listed at most. */
 const MAX_LISTED = 8
 /** Numbers this many times the row count are dates or process ids, not ranks. */
 const FAR_BEYOND = 16
@@ -101,7 +99,6 @@ export function sortRanks(heat: Heat, order: string): { ranks: number[]; bands: 
   }
 }
 
-/** Runs of equal values. */
 function bandsOf(values: readonly number[], title: (value: number) => string): Band[] {
   const bands: Band[] = []
   values.forEach((value, at) => {
@@ -111,7 +108,6 @@ function bandsOf(values: readonly number[], title: (value: number) => string): B
   return bands
 }
 
-/** Ranks by steps. */
 export function byStep(heat: Heat, order: string): Matrix {
   const { ranks, bands } = sortRanks(heat, order)
   const width = heat.x.length
@@ -265,7 +261,6 @@ const LEAST_SPREAD = 0.02
 const CLOSE = 0.75
 /** A maximum this many times the 98th percentile makes the scale logarithmic. */
 const FAR = 4
-/** The range of a logarithmic scale. */
 const SPANNED = 100
 
 /**

@@ -5,7 +5,6 @@ interface Part {
   placement: Placement
   start: number
   end: number
-  /** Share of busy devices per time slice. */
   busy: readonly number[]
 }
 

@@ -13,7 +13,6 @@ export interface Thread {
 /** Of the choice of all threads, idle ones as well. No choice means those that work. */
 export const ALL = 'all'
 
-/** The rows of the table of threads. */
 export function threadsOf(rows: readonly Row[]): Thread[] {
   const names = rows.map((row) => String(row.thread))
   return rows.map((row, i) => {
@@ -43,7 +42,6 @@ export function writeThreads(threads: readonly Thread[], chosen: ReadonlySet<str
   return keys.length === threads.length ? ALL : joinIds(keys)
 }
 
-/** The choice in a word. */
 export function threadsText(threads: readonly Thread[], text: string): string {
   const anyIdle = threads.some(({ idle }) => idle)
   if (text === '') return anyIdle ? 'Busy threads' : 'All threads'

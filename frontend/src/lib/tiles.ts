@@ -13,7 +13,6 @@ export interface TileColumns {
   row: Int32Array
   start: Float64Array
   dur: Float64Array
-  /** The part of `dur` without events. */
   idle: Float64Array
   count: Int32Array
   /** Row of the event in the trace table; of several events the longest, which the columns below are about. */

@@ -10,7 +10,6 @@ interface Size {
   height: number
 }
 
-/** Distance in pixels from the pointer. */
 const AWAY = { x: 14, y: 16 }
 
 /** Right of and below the pointer, or left and above if there is no room; always inside the window. */

@@ -3,7 +3,6 @@ import type { WindowInfo } from '../api/payloads'
 import { format } from './format'
 
 interface WindowStart {
-  /** The `window` of a request. */
   value: string
   label: string
 }
@@ -20,7 +19,6 @@ export function windowStarts(window: WindowInfo, steps: readonly string[]): Wind
   return [...times].sort((one, other) => one - other).map((at) => ({ value: `${at}ns`, label: format(at, 'ns') }))
 }
 
-/** The window's start, as one of `windowStarts`. */
 export const windowStart = (window: WindowInfo) => window.first_step ?? `${window.start_ns}ns`
 
 /** The window of the same length before this one; null at the beginning of the trace. */
@@ -33,7 +31,6 @@ export function previousWindow(window: WindowInfo, steps: readonly string[]): st
   return window.start_ns > 0 ? `${from}ns-${window.start_ns}ns` : null
 }
 
-/** The window after this one; null at the end. */
 export function nextWindow(window: WindowInfo, steps: readonly string[]): string | null {
   if (window.last_step !== null) return steps[steps.indexOf(window.last_step) + 1] ?? null
   return window.end_ns < window.trace_ns ? `${window.end_ns}ns` : null

@@ -4,7 +4,6 @@ interface TreeHits {
   nodes: readonly number[]
   /** Sum over hits without nested hits. */
   sum: number
-  /** Of all roots. */
   total: number
 }
 

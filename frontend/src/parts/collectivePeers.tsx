@@ -10,8 +10,9 @@ import { useResource } from '../state/data'
 import { timelineState } from '../state/links'
 import { setRunRead, useRunRead } from '../state/readRuns'
 import { openView, openViewOfProfile } from '../state/urlState'
-import { Placeholder } from '../widgets/basics'
+import { Placeholder, SmallButton } from '../widgets/basics'
 import { SmallTable } from '../widgets/smallTable'
+import { figureValue } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 import css from './detailBlock.module.css'
 
@@ -33,8 +34,6 @@ export interface PeerCall {
   end: number
 }
 
-const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
-
 /** Empty for other events and single-worker runs. */
 export function CollectivePeers(props: {
   base: Query
@@ -52,8 +51,8 @@ export function CollectivePeers(props: {
   const workers = spansOfRun(catalog, profile, profile.model).length
   const reads = unreadCount(catalog, profile)
   // The call is the device work; the CPU only launched it.
-  const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
-  const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
+  const about = figureValue({ figures: launched }, 'kind') === 'kernel' ? launched : figures
+  const [event, start] = ['event', 'start_ns'].map((key) => figureValue({ figures: about }, key))
   if (workers < 2 || typeof start !== 'number') return null
   return (
     <div className={css.wide} data-testid="event-partners">
@@ -66,10 +65,10 @@ export function CollectivePeers(props: {
           onPartner={onPartner}
         />
       ) : (
-        <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
+        <SmallButton title={readsText(reads)} onClick={() => ask(true)}>
           Find this call on {counted(workers - 1, 'other worker')}
           {readsNote(reads)}
-        </Button>
+        </SmallButton>
       )}
     </div>
   )

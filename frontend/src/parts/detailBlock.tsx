@@ -1,18 +1,22 @@
-// A titled box in an opened row.
-import { type ReactNode, useMemo } from 'react'
+// Parts of an opened row.
+import { type ComponentProps, type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
+import type { Column, Figure, Table } from '../api/payloads'
 import type { Row } from '../lib/tableRows'
+import { showInTimeline } from '../state/links'
 import { usePages } from '../state/tablePages'
-import { Placeholder } from '../widgets/basics'
+import { Placeholder, SmallButton } from '../widgets/basics'
+import { FigureList } from '../widgets/figures'
 import { ProblemPanel } from '../widgets/problem'
 import { SmallTable } from '../widgets/smallTable'
 import type { NameStyle } from '../widgets/tableCells'
+import { EditorSetting, StackFrames } from './stack'
+import layoutCss from '../widgets/layout.module.css'
 import css from './detailBlock.module.css'
 
 export function DetailBlock(props: {
   title: string
   small?: ReactNode
-  /** Buttons after the title. */
   actions?: ReactNode
   /** As wide as the row. */
   wide?: boolean
@@ -36,7 +40,6 @@ export function DetailBlock(props: {
 export const counted = (shown: number, all: number) =>
   all > shown ? `${shown} of ${all.toLocaleString('en-US')}` : all.toLocaleString('en-US')
 
-/** The first rows of a table of a view. */
 export function FirstRows(props: {
   title: string
   view: string
@@ -48,7 +51,6 @@ export function FirstRows(props: {
   nameStyle?: NameStyle
   /** Named in `show`: the rows' way into the timeline. `key`: the columns that tell rows apart. */
   show?: { label: string; of: (row: Row, key: readonly string[]) => () => void }
-  /** Shown if there are more rows. */
   more?: ReactNode
   testid?: string
 }) {
@@ -77,5 +79,63 @@ export function FirstRows(props: {
         counted
       />
     </DetailBlock>
+  )
+}
+
+/** Stacks with the choice of the editor. */
+export function StackBlock({ title, small, stacks }: { title: string; small?: ReactNode; stacks: readonly string[] }) {
+  return (
+    <DetailBlock title={title} small={small} actions={<EditorSetting />} wide>
+      {stacks.map((stack, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: stacks never move
+        <StackFrames key={i} stack={stack} />
+      ))}
+    </DetailBlock>
+  )
+}
+
+export const rowFigures = (row: Row, table: Table, isShown: (column: Column) => boolean): Figure[] =>
+  table.columns.filter(isShown).map(({ metric }) => ({ metric, value: row[metric.key] ?? null, note: '' }))
+
+const isVisible = ({ hidden }: Column) => !hidden
+
+/** Every digit of a row. */
+export const RowFigures = (props: { row: Row; table: Table; isShown?: (column: Column) => boolean }) => (
+  <FigureList figures={rowFigures(props.row, props.table, props.isShown ?? isVisible)} exact />
+)
+
+/** The way into the timeline, of a row with a start. `dur`: the column of its duration. */
+export function EventButton(
+  props: ComponentProps<typeof SmallButton> & { row: Row; dur?: string; settings?: Record<string, string> },
+) {
+  const { row, dur = 'dur_ns', settings, children = 'Show in timeline', ...button } = props
+  const show = showEvent(row, dur, settings)
+  if (!show) return null
+  return (
+    <span>
+      <SmallButton {...button} onClick={show}>
+        {children}
+      </SmallButton>
+    </span>
+  )
+}
+
+export function showEvent(row: Row, dur = 'dur_ns', settings?: Record<string, string>): (() => void) | null {
+  const { start_ns: start, event, [dur]: length } = row
+  if (typeof start !== 'number' || typeof length !== 'number') return null
+  return () => showInTimeline(typeof event === 'number' ? event : null, start, length, settings)
+}
+
+/** An opened row of an event: the way to it, and its figures. */
+export function EventFacts(
+  props: ComponentProps<typeof EventButton> & { table: Table; isShown?: (column: Column) => boolean; more?: ReactNode },
+) {
+  const { table, isShown, more, ...button } = props
+  return (
+    <div className={layoutCss.column}>
+      <EventButton {...button} />
+      {more}
+      <RowFigures row={button.row} table={table} isShown={isShown} />
+    </div>
   )
 }

@@ -1,11 +1,10 @@
 // Replayed device time, and how it is attributed.
 import type { View } from '../api/payloads'
 import { openView } from '../state/urlState'
-import { Value } from '../widgets/basics'
+import { LinkButton, Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 
-/** Unattributed replayed device time. */
 function UnattributedReplays({ view }: { view: View }) {
   const without = payloadByName(view, 'no_operator', 'breakdown')
   const replays = without?.parts.find(({ metric }) => metric.key === 'graph')
@@ -13,10 +12,7 @@ function UnattributedReplays({ view }: { view: View }) {
   return (
     <p className={textCss.none} data-testid="replayed">
       <Value value={replays.value} unit={without.unit} /> of device time is listed as (no operator): it was replayed
-      from graphs without a known capture.{' '}
-      <button type="button" className={textCss.link} onClick={() => openView('graphs')}>
-        Show graphs
-      </button>
+      from graphs without a known capture. <LinkButton onClick={() => openView('graphs')}>Show graphs</LinkButton>
     </p>
   )
 }

@@ -1,7 +1,12 @@
 // The first card: headline figures and key sentences.
-import type { ReactNode } from 'react'
-import type { Severity } from '../api/payloads'
+import type { ComponentProps, ReactNode } from 'react'
+import type { Notice, Severity, View } from '../api/payloads'
+import type { Scale } from '../lib/format'
+import { followLink } from '../state/links'
 import { Card } from '../widgets/basics'
+import { Headline } from '../widgets/figures'
+import { NoticeList, Sentence } from '../widgets/notices'
+import { payloadByName } from './payloadByName'
 import layoutCss from '../widgets/layout.module.css'
 import css from './headlineCard.module.css'
 
@@ -27,3 +32,44 @@ export const HeadlineSentence = ({ severity, children }: { severity: Severity; c
     {children}
   </p>
 )
+
+/** The sentences of a view's answer. `add`: more of each. */
+export const Answers = (props: { view: View; scale?: Scale; add?: (notice: Notice) => ReactNode }) =>
+  payloadByName(props.view, 'answer', 'notices')?.notices.map((notice) => (
+    <HeadlineSentence key={notice.text} severity={notice.severity}>
+      <Sentence notice={notice} text={notice.text} scale={props.scale} />
+      {props.add?.(notice)}
+    </HeadlineSentence>
+  ))
+
+/** The advice of a notice, after its text. */
+export const todoOf = (notice: Notice) =>
+  notice.todo && [' ', <Sentence key="todo" notice={notice} text={notice.todo} />]
+
+/** A view's headline figures, and below them its answer. */
+export function SummaryCard(props: { view: View; add?: (notice: Notice) => ReactNode; children?: ReactNode }) {
+  const { view, add, children } = props
+  const summary = payloadByName(view, 'summary', 'figures')
+  if (!summary) return null
+  return (
+    <HeadlineCard below>
+      <Headline figures={summary.figures} />
+      <Answers view={view} add={add} />
+      {children}
+    </HeadlineCard>
+  )
+}
+
+/** Notices of a view; nothing without any. */
+export function NoticesCard(
+  props: Pick<ComponentProps<typeof NoticeList>, 'wayOf'> & { view: View; name?: string; className?: string },
+) {
+  const { view, name = 'data_quality', className, wayOf } = props
+  const list = payloadByName(view, name, 'notices')
+  if (!list || list.notices.length === 0) return null
+  return (
+    <Card title={list.title} className={className}>
+      <NoticeList notices={list.notices} onLink={followLink} none="" wayOf={wayOf} />
+    </Card>
+  )
+}

@@ -1,5 +1,4 @@
 // An opened row: stacks, distribution, events.
-import { Button } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Payload, Table } from '../api/payloads'
@@ -7,18 +6,17 @@ import { isNumeric } from '../lib/format'
 import { type Row, rowId } from '../lib/tableRows'
 import { useView } from '../state/data'
 import { showHits, showInTimeline } from '../state/links'
-import { setPrefs, usePrefs } from '../state/prefs'
 import { usePages } from '../state/tablePages'
-import { Placeholder, useCopied, Value } from '../widgets/basics'
+import { CopyButton, Placeholder, SmallButton, Value } from '../widgets/basics'
 import { Chart } from '../widgets/chart'
 import { FigureList } from '../widgets/figures'
 import { TimelineIcon } from '../widgets/icons'
 import { ProblemPanel } from '../widgets/problem'
 import { SmallTable } from '../widgets/smallTable'
-import { EditorSetting, StackFrames } from '../widgets/stack'
 import { readableName } from '../widgets/tableCells'
 import { rowText } from '../widgets/tableRow'
 import { counted, DetailBlock } from './detailBlock'
+import { EditorSetting, StackFrames } from './stack'
 import textCss from '../widgets/text.module.css'
 import css from './rowDetail.module.css'
 
@@ -56,7 +54,6 @@ const REPLAYED: Record<string, string> = {
   module: 'replayed_module',
 }
 
-/** Filters for a row's replayed work; null if none. */
 const replayedOf = (row: Row, table: Table): string[] | null => {
   const keys = table.row_key.filter((key) => REPLAYED[key])
   return Number(row.replayed_calls ?? 0) > 0 && keys.length > 0
@@ -71,13 +68,12 @@ export function RowDetail(props: {
   row: Row
   table: Table
   base: Query
-  stacks: boolean
+  stacks?: boolean
   extra?: Record<string, string>
   /** Filter for the row's events; default: its key columns and `extra`. */
   by?: readonly string[]
   /** Additional content, from the event list. */
   more?: (instances: Table) => ReactNode
-  /** Additional buttons. */
   actions?: ReactNode
 }) {
   const { row, table, base, stacks, extra, by, more, actions } = props
@@ -86,7 +82,6 @@ export function RowDetail(props: {
     [row, table, extra, by],
   )
   const events = useView('events', { ...base, where })
-  const [copied, copy] = useCopied()
   const payloads = events.data?.payloads ?? {}
   const name = readableName(row, table.name_column)
   // A profile may report calls without times.
@@ -98,19 +93,12 @@ export function RowDetail(props: {
         <span className={textCss.mono}>{name.length > 36 ? name : ''}</span>
         <span className={textCss.row}>
           {!untimed && (
-            <Button
-              size="compact-xs"
-              variant="default"
-              leftSection={<TimelineIcon />}
-              onClick={() => showHits(where, rowId(row, table.row_key))}
-            >
+            <SmallButton leftSection={<TimelineIcon />} onClick={() => showHits(where, rowId(row, table.row_key))}>
               Show in timeline
-            </Button>
+            </SmallButton>
           )}
           {actions}
-          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-            {copied ? 'Copied' : 'Copy row'}
-          </Button>
+          <CopyButton label="Copy row" text={() => rowText(row, table.columns)} />
         </span>
       </div>
       {events.problem && <ProblemPanel problem={events.problem} />}
@@ -125,7 +113,6 @@ export function RowDetail(props: {
   )
 }
 
-/** Device work of graph replays. */
 function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row: string }) {
   const events = useView('events', { ...base, where })
   const { distribution, summary, instances } = events.data?.payloads ?? {}
@@ -133,15 +120,9 @@ function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row:
   if (instances?.kind !== 'table') return <Placeholder height={170} />
   if (instances.total_rows === 0) return null
   const show = (
-    <Button
-      size="compact-xs"
-      variant="default"
-      leftSection={<TimelineIcon />}
-      onClick={() => showHits(where, row)}
-      data-testid="show-replayed"
-    >
+    <SmallButton leftSection={<TimelineIcon />} onClick={() => showHits(where, row)} data-testid="show-replayed">
       Show in timeline
-    </Button>
+    </SmallButton>
   )
   return (
     <>
@@ -199,7 +180,6 @@ function Instances({ table, title = 'Events' }: { table: Table; title?: string }
 }
 
 function Stacks({ where, base }: { where: string[]; base: Query }) {
-  const prefs = usePrefs()
   const key = where.join('\u0000')
   const query = useMemo(() => ({ sort: '', desc: true, search: '', where: key.split('\u0000') }), [key])
   const pages = usePages('operators', 'stacks', base, query)
@@ -213,12 +193,7 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
       !hidden && isNumeric(metric.unit) && /calls|self/.test(metric.key) && metric.unit !== 'ratio',
   )
   return (
-    <DetailBlock
-      title="Call stacks"
-      small={counted(rows.length, pages.count)}
-      actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
-      wide
-    >
+    <DetailBlock title="Call stacks" small={counted(rows.length, pages.count)} actions={<EditorSetting />} wide>
       {pages.count === 0 && (
         <p className={textCss.none}>
           The trace has no call stacks for this operator. To record call stacks, use{' '}
@@ -237,7 +212,7 @@ function Stacks({ where, base }: { where: string[]; base: Query }) {
                 </span>
               ))}
             </div>
-            <StackFrames stack={String(row[column.metric.key] ?? '')} editor={prefs.editor} />
+            <StackFrames stack={String(row[column.metric.key] ?? '')} />
           </div>
         ))}
     </DetailBlock>

@@ -1,5 +1,6 @@
 // A table with search, filters and columns; stored in the URL.
-import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
+
+import { ActionIcon, Checkbox, Popover, TextInput, Tooltip } from '@mantine/core'
 import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../api/client'
 import type { Table } from '../api/payloads'
@@ -12,7 +13,9 @@ import { setCurrent } from '../state/current'
 import { usePages } from '../state/tablePages'
 import { joinList, splitList, type Values } from '../state/tensorboardHash'
 import { setRoute, useRoute } from '../state/urlState'
-import { CloseIcon, ColumnsIcon, SearchIcon } from '../widgets/icons'
+import { CloseButton } from '../widgets/basics'
+import { Switch } from '../widgets/choice'
+import { ColumnsIcon, SearchIcon } from '../widgets/icons'
 import { DataTable } from '../widgets/table'
 import type { NameStyle } from '../widgets/tableCells'
 import { useHeight } from '../widgets/useSize'
@@ -100,7 +103,6 @@ export function TableSection(props: {
   /** The view's own filters; `cleared` removes them from the URL. */
   filters?: (table: Table | null) => ReactNode
   cleared?: Values
-  /** The row under the pointer or the focus. */
   onPoint?: (row: Row | null, table: Table) => void
   detail: (row: Row, table: Table) => ReactNode
   /** Rows scroll within one screen; absent: with the page. */
@@ -141,9 +143,9 @@ export function TableSection(props: {
       <div data-testid="toolbar" className={`${toolbarCss.toolbar} ${css.tools}`} ref={tools}>
         {lead}
         {groups.length > 1 && (
-          <SegmentedControl
+          <Switch
             size="sm"
-            aria-label="Group rows by"
+            label="Group rows by"
             value={group.table}
             onChange={(next) => {
               const { filters } = groups.find((item) => item.table === next) ?? groups[0]
@@ -151,7 +153,7 @@ export function TableSection(props: {
               const change = { sort: '', desc: '', cols: '', row: '', where: joinList(kept) }
               setRoute({ group: next === groups[0].table ? '' : next, ...change }, true)
             }}
-            data={groups.map((item) => ({ value: item.table, label: item.label }))}
+            options={groups.map((item) => ({ value: item.table, label: item.label }))}
           />
         )}
         <SearchBox
@@ -201,15 +203,11 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
           <span data-testid="chip" className={toolbarCss.chip} key={item} title={value}>
             <span className={textCss.mute}>{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
             <span className={textCss.mono}>{shortenMiddle(value, 36)}</span>
-            <ActionIcon
+            <CloseButton
               size="xs"
-              variant="subtle"
-              color="gray"
-              aria-label={`Remove filter ${value}`}
+              label={`Remove filter ${value}`}
               onClick={() => setRoute({ where: joinList(where.filter((other) => other !== item)), row: '' }, true)}
-            >
-              <CloseIcon />
-            </ActionIcon>
+            />
           </span>
         )
       })}

@@ -1,5 +1,6 @@
 // A tree as flame graph and table, with one selection.
-import { ActionIcon, Button, NativeSelect } from '@mantine/core'
+
+import { ActionIcon } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
 import { categoryColor } from '../lib/color'
@@ -10,7 +11,8 @@ import { type TreeOrder, treeSequence } from '../lib/treeOrder'
 import { stepHit, treeHits } from '../lib/treeSearch'
 import { showHits } from '../state/links'
 import { setRoute, useRoute } from '../state/urlState'
-import { Card, Swatch } from '../widgets/basics'
+import { Card, SmallButton, Swatch } from '../widgets/basics'
+import { Choice } from '../widgets/choice'
 import { FlameGraph } from '../widgets/flameGraph'
 import { DownIcon, UpIcon } from '../widgets/icons'
 import { type TreeExtra, TreeTable } from '../widgets/tree'
@@ -51,13 +53,10 @@ const STEPS = [
 
 export function TreePage(props: {
   tree: Tree
-  /** Choices in front of the search. */
   lead: ReactNode
-  /** Content beside the chart. */
   trail?: ReactNode
   /** Something to know before one looks. */
   note?: ReactNode
-  /** Plural noun of the nodes. */
   noun: string
   /** Event filters of a node; empty if it has no events. */
   whereOf: (row: Row) => string[]
@@ -68,9 +67,7 @@ export function TreePage(props: {
   categoryOf: (row: Row, value: string) => string
   /** Label of a node's colour; absent: one colour. */
   labelOf?: (row: Row) => string
-  /** More about the chosen node. */
   details?: (row: Row) => ReactNode
-  /** An extra column and extra buttons. */
   extra?: TreeExtra
   actions?: (row: Row) => ReactNode
 }) {
@@ -180,23 +177,21 @@ export function TreePage(props: {
       <div data-testid="toolbar" className={toolbarCss.toolbar}>
         {lead}
         {tree.value_columns.length > 1 && (
-          <NativeSelect
+          <Choice
             size="sm"
-            aria-label="Width of the flame graph"
+            label="Width of the flame graph"
             value={value}
-            onChange={(event) =>
-              setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
-            }
-            data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
+            onChange={(next) => setRoute({ width: next === tree.value_columns[0] ? '' : next })}
+            options={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
           />
         )}
         {ordered && (
-          <NativeSelect
+          <Choice
             size="sm"
-            aria-label="Order of the rows"
+            label="Order of the rows"
             value={order}
-            onChange={(event) => setRoute({ sort: event.currentTarget.value, desc: '' })}
-            data={ORDERS}
+            onChange={(next) => setRoute({ sort: next, desc: '' })}
+            options={ORDERS}
           />
         )}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: the box inside takes the keys */}
@@ -221,20 +216,16 @@ export function TreePage(props: {
             <span className={textCss.row}>
               {hits}
               {name && whereOf(tree.rows[selected]).length > 0 && (
-                <Button
-                  size="compact-xs"
-                  variant="default"
-                  onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}
-                >
+                <SmallButton onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}>
                   Show in timeline
-                </Button>
+                </SmallButton>
               )}
               {name && actions?.(tree.rows[selected])}
               {zoom >= 0 && (
-                <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
+                <SmallButton onClick={() => setRoute({ zoom: '' })}>
                   Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
                   {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
-                </Button>
+                </SmallButton>
               )}
               {trail}
             </span>

@@ -4,11 +4,13 @@ import type { ReactNode } from 'react'
 import type { View } from '../api/payloads'
 import type { Resource } from '../state/data'
 import { setRoute } from '../state/urlState'
+import { Placeholder } from '../widgets/basics'
 import { ProblemPanel } from '../widgets/problem'
 import css from './viewFrame.module.css'
 
 export function ViewFrame(props: {
   resource: Resource<View>
+  /** Shown while loading; a number: pixels. */
   bones: ReactNode
   children: (view: View) => ReactNode
   steps?: string
@@ -31,7 +33,8 @@ export function ViewFrame(props: {
       />
     )
   }
-  if (!resource.data) return <div aria-busy="true">{bones}</div>
+  if (!resource.data)
+    return <div aria-busy="true">{typeof bones === 'number' ? <Placeholder height={bones} /> : bones}</div>
   return (
     <div className={resource.busy ? `${css.view} ${css.stale}` : css.view} aria-busy={resource.busy}>
       {resource.problem && <ProblemPanel problem={resource.problem} />}

@@ -4,7 +4,6 @@ import { useSyncExternalStore } from 'react'
 interface Current {
   /** Address of the shown table as CSV, and its title. */
   csv: { url: string; title: string } | null
-  /** Window of the timeline. */
   window: { start: number; end: number } | null
 }
 

@@ -1,5 +1,5 @@
 // Data that follows the URL; the last answer stays until the next.
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
 import type { Address } from '../lib/profiles'
@@ -129,11 +129,9 @@ export function useProfile(address: Address | null, version: string, part = '', 
 }
 
 export interface Resource<T> {
-  /** The last answer, also while `busy`. */
   data: T | null
   busy: boolean
   problem: Problem | null
-  /** Loading progress. */
   fraction: number | null
 }
 
@@ -184,7 +182,12 @@ export function useResource<T>(
   }
 }
 
-/** One view's payloads. */
+/** `base` with more parameters: the same object while they are equal. */
+export function useQuery(base: Query, more: Query): Query {
+  const key = JSON.stringify({ ...base, ...more })
+  return useMemo(() => JSON.parse(key) as Query, [key])
+}
+
 export function useView(id: string, query: Query, enabled = true): Resource<View> {
   const key = enabled ? JSON.stringify([id, query]) : ''
   return useResource<View>(key, (signal) => getView(id, query, signal))

@@ -30,7 +30,6 @@ export function timelineState(event: number | null, start: number, dur: number):
   }
 }
 
-/** `more`: additional URL state. */
 export function showInTimeline(event: number | null, start: number, dur: number, more: Values = {}): void {
   openView('timeline', { ...timelineState(event, start, dur), ...more })
 }

@@ -50,7 +50,6 @@ export function hitTitle(where: readonly string[]): string {
 /** Views whose rows are tree nodes by default; filters do not apply. */
 const TREES = ['modules', 'stacks']
 
-/** An event filter as a filter of its table. */
 function columnOf(item: string): string {
   const found = OF_REPLAYS.find(([filter]) => item.startsWith(filter))
   return found ? found[1] + item.slice(found[0].length) : item

@@ -1,7 +1,7 @@
 // The URL as the page's state: TensorBoard's hash, or our own.
 import { useSyncExternalStore } from 'react'
 import type { Figure } from '../api/payloads'
-import { isOtherTab, mergeHash, readHash, type Values } from './tensorboardHash'
+import { isOtherTab, joinList, mergeHash, readHash, splitList, type Values } from './tensorboardHash'
 
 const PLACE = ['run', 'worker', 'span', 'window', 'capture']
 const PROFILE = [...PLACE, 'steps']
@@ -106,7 +106,6 @@ export function setRoute(change: Values, push = false): void {
   write({ ...current, ...change }, push)
 }
 
-/** The Back button within the view. */
 export function stepBack(): void {
   if (behind() > 0) host.history.back()
 }
@@ -157,3 +156,14 @@ export function useRoute(): Values {
 
 /** The address that shows a colleague the same picture. */
 export const shareUrl = () => host.location.href.replace(/#.*$/, '') + mergeHash(host.location.hash, current)
+
+/** The value by which a table is filtered in a column, '' without a filter, and its setter. */
+export function useFilter(column: string): [string, (value: string, push?: boolean) => void] {
+  const where = splitList(useRoute().where)
+  const prefix = `${column}:`
+  const others = where.filter((item) => !item.startsWith(prefix))
+  const chosen = where.find((item) => item.startsWith(prefix))?.slice(prefix.length) ?? ''
+  const choose = (value: string, push = true) =>
+    setRoute({ where: joinList(value ? [...others, prefix + value] : others), row: '' }, push)
+  return [chosen, choose]
+}

@@ -1,12 +1,13 @@
 // Basic parts: cards, values, metric help, copy.
-import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
-import type { Figure, Metric, Scalar, Unit } from '../api/payloads'
+import { ActionIcon, Button, type ButtonProps, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
+import { type ComponentPropsWithoutRef, type ReactNode, useEffect, useRef, useState } from 'react'
+import type { Figure, Metric, Scalar, Series, Unit } from '../api/payloads'
 import { DARK, LIGHT, type Theme } from '../canvas/surface'
-import { trendOf } from '../lib/color'
+import { categoryColor, trendOf } from '../lib/color'
 import { exactText, format, formatNumber, precise, type Scale, signed } from '../lib/format'
-import { CheckIcon, CopyIcon } from './icons'
+import { CheckIcon, CloseIcon, CopyIcon } from './icons'
 import css from './basics.module.css'
+import breakdownCss from './breakdown.module.css'
 import layoutCss from './layout.module.css'
 import textCss from './text.module.css'
 
@@ -109,18 +110,30 @@ export function Value(props: {
   )
 }
 
-/** The link of a figure, if any. */
 export type LinkOf = (figure: Figure) => (() => void) | null
 
-/** A link, or plain text without a target. */
 export const LinkOrText = ({ go, children }: { go?: (() => void) | null; children: ReactNode }) =>
-  go ? (
-    <button type="button" className={textCss.link} onClick={go}>
-      {children}
-    </button>
-  ) : (
-    children
-  )
+  go ? <LinkButton onClick={go}>{children}</LinkButton> : children
+
+/** A button that looks like a link. */
+export const LinkButton = (props: Omit<ComponentPropsWithoutRef<'button'>, 'className'>) => (
+  // Last, because a tooltip around it sets an empty class.
+  <button type="button" {...props} className={textCss.link} />
+)
+
+export const CloseButton = ({
+  label,
+  size = 'sm',
+  onClick,
+}: {
+  label: string
+  size?: 'xs' | 'sm'
+  onClick: () => void
+}) => (
+  <ActionIcon size={size} variant="subtle" color="gray" aria-label={label} onClick={onClick}>
+    <CloseIcon />
+  </ActionIcon>
+)
 
 /** Works without the clipboard API on insecure pages. */
 async function copyText(text: string): Promise<boolean> {
@@ -163,6 +176,15 @@ export function useCopied(): [boolean, (text: string) => void] {
   return [copied, copy]
 }
 
+export const SmallButton = (props: ButtonProps & ComponentPropsWithoutRef<'button'>) => (
+  <Button size="compact-xs" variant="default" {...props} />
+)
+
+export function CopyButton({ label, text }: { label: string; text: () => string }) {
+  const [copied, copy] = useCopied()
+  return <SmallButton onClick={() => copy(text())}>{copied ? 'Copied' : label}</SmallButton>
+}
+
 export function CopyIconButton({ text, label }: { text: string; label: string }) {
   const [copied, copy] = useCopied()
   return (
@@ -182,6 +204,32 @@ export function CopyIconButton({ text, label }: { text: string; label: string })
     </Tooltip>
   )
 }
+
+/** The key of a chart's lines. `help`: their definitions on hover. */
+export function LineKeys(props: { lines: Series['lines']; help?: boolean; className?: string; children?: ReactNode }) {
+  const { lines, help, className = breakdownCss.key, children } = props
+  return (
+    <ul className={className}>
+      {lines.map(({ metric, category }) => (
+        <li key={metric.key}>
+          <Swatch color={categoryColor(category)} />
+          {help ? <MetricName metric={metric} /> : metric.title}
+        </li>
+      ))}
+      {children}
+    </ul>
+  )
+}
+
+/** Buttons of one sign each: title, sign, action and whether it does anything now. */
+export const SignButtons = ({ buttons }: { buttons: readonly [string, string, () => void, boolean][] }) =>
+  buttons.map(([title, sign, action, enabled]) => (
+    <Tooltip key={title} label={title}>
+      <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
+        {sign}
+      </ActionIcon>
+    </Tooltip>
+  ))
 
 export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
   return (

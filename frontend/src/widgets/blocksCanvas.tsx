@@ -24,7 +24,6 @@ interface BlocksProps extends Windowed<BlocksEngine>, Omit<BlocksEvents, 'onHove
 interface Hover {
   spot: BlockSpot
   color: string
-  /** Pointer position in the window. */
   x: number
   y: number
 }

@@ -5,7 +5,7 @@ import type { Breakdown, Link, Slice } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { labelsOf, shortKernel, withEnds } from '../lib/names'
-import { MetricHelp, MetricName, Swatch, Value } from './basics'
+import { LinkButton, MetricHelp, MetricName, Swatch, Value } from './basics'
 import basicsCss from './basics.module.css'
 import css from './breakdown.module.css'
 import plainTableCss from './plainTable.module.css'
@@ -58,9 +58,7 @@ function PartName({ part, onLink }: { part: Slice; onLink: OnLink }) {
   if (!link) return <MetricName metric={part.metric} />
   return (
     <Tooltip label={<MetricHelp metric={part.metric} />}>
-      <button type="button" className={textCss.link} onClick={() => onLink(link)}>
-        {part.metric.title}
-      </button>
+      <LinkButton onClick={() => onLink(link)}>{part.metric.title}</LinkButton>
     </Tooltip>
   )
 }

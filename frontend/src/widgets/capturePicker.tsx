@@ -11,7 +11,6 @@ export function CapturePicker(props: {
   catalog: Catalog | null
   profile: Profile | null
   side?: string
-  /** The URL value. */
   value: string
   onChange: (capture: string) => void
   /** Reloads the profile while a capture loads. */

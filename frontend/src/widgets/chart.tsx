@@ -2,19 +2,17 @@
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
-import { useTheme, Value } from './basics'
+import { LinkButton, useTheme, Value } from './basics'
 import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
-import textCss from './text.module.css'
 
 export function Chart(props: {
   series: Series
   height: number | string
   selected?: ReadonlySet<string>
   compact?: boolean
-  /** The clicked bar's x and category. */
   onBar?: (x: string, category: string | null) => void
 }) {
   const { series, height, selected, compact = false, onBar } = props
@@ -45,7 +43,6 @@ export function Chart(props: {
   return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
 }
 
-/** Screen reader summary. */
 function summary(series: Series): string {
   const scale = chartScale(series)
   const values = series.style === 'stacked_bars' ? totalsOf(series) : (series.lines[0]?.values ?? [])
@@ -55,7 +52,6 @@ function summary(series: Series): string {
   return `${series.title} by ${series.x_metric.title}: ${list.join(', ')}${more}.`
 }
 
-/** The same numbers as a table. */
 export function SeriesTable({
   series,
   onPick,
@@ -92,14 +88,9 @@ export function SeriesTable({
             <tr key={label}>
               <th scope="row">
                 {onPick ? (
-                  <button
-                    type="button"
-                    className={textCss.link}
-                    title={pick}
-                    onClick={() => onPick(String(series.x[i]))}
-                  >
+                  <LinkButton title={pick} onClick={() => onPick(String(series.x[i]))}>
                     {label}
-                  </button>
+                  </LinkButton>
                 ) : (
                   label
                 )}

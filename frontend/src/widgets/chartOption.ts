@@ -9,13 +9,12 @@ import basicsCss from './basics.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-/** Options that all charts share. */
 export const CHART = { animation: false, textStyle: { fontFamily: SANS } }
 
 export const axisText = (theme: Theme) => ({ color: theme.mute, fontSize: 11, fontFamily: SANS })
 
-/** Title and lines of an axis. */
-export const axisLook = (theme: Theme, name: string, nameGap: number) => ({
+/** An axis with its title, lines and labels. */
+export const axisLook = (theme: Theme, name: string, nameGap: number, label: object) => ({
   name,
   nameLocation: 'middle',
   nameGap,
@@ -23,7 +22,18 @@ export const axisLook = (theme: Theme, name: string, nameGap: number) => ({
   axisLine: { lineStyle: { color: theme.line } },
   axisTick: { show: false },
   splitLine: { lineStyle: { color: theme.line } },
+  axisLabel: { ...axisText(theme), ...label },
 })
+
+export const lineLook = (color: string, data: readonly unknown[], width = 1.5) => ({
+  type: 'line',
+  data,
+  showSymbol: false,
+  lineStyle: { width, color },
+  itemStyle: { color },
+})
+
+export const withUnit = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
 interface ChartLook {
   theme: Theme
@@ -34,7 +44,6 @@ interface ChartLook {
 export const totalsOf = (series: Series): number[] =>
   series.x.map((_, i) => series.lines.reduce((sum, line) => sum + (line.values[i] ?? 0), 0))
 
-/** One unit for the whole chart. */
 export function chartScale(series: Series): Scale {
   const unit = series.lines[0]?.metric.unit ?? 'number'
   const values = series.style === 'stacked_bars' ? totalsOf(series) : series.lines.flatMap((line) => line.values)
@@ -67,8 +76,6 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
   }
   return { labels, scale }
 }
-
-const label = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
 /** More labels than that are thinned out. */
 const SLANTED = 16
@@ -114,26 +121,28 @@ export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   return root
 }
 
-/** Tooltip options; `node` renders the content for the first line's `key`. */
-export function tipLook(theme: Theme, key: string, node: (value: number) => HTMLElement) {
-  return {
-    trigger: 'axis',
-    confine: true,
-    transitionDuration: 0,
-    backgroundColor: theme.panel,
-    borderColor: theme.line,
-    padding: 0,
-    formatter: (params: unknown) => {
-      const first: unknown = Array.isArray(params) ? params[0] : params
-      return node(typeof first === 'object' && first !== null ? Number(Reflect.get(first, key) ?? 0) : 0)
-    },
-  }
-}
+/** A tooltip's frame. */
+export const tipBox = (theme: Theme, trigger: 'axis' | 'item', formatter: (at: never) => HTMLElement) => ({
+  trigger,
+  confine: true,
+  transitionDuration: 0,
+  backgroundColor: theme.panel,
+  borderColor: theme.line,
+  padding: 0,
+  formatter,
+})
 
-/** The tooltip of a position on the x axis. */
-export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) {
-  return { ...tipLook(theme, 'dataIndex', node), axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } } }
-}
+/** Tooltip options; `node` renders the content for the first line's `key`. */
+export const tipLook = (theme: Theme, key: string, node: (value: number) => HTMLElement) =>
+  tipBox(theme, 'axis', (params: unknown) => {
+    const first: unknown = Array.isArray(params) ? params[0] : params
+    return node(typeof first === 'object' && first !== null ? Number(Reflect.get(first, key) ?? 0) : 0)
+  })
+
+export const tipOption = (theme: Theme, pointer: 'line' | 'shadow', node: (index: number) => HTMLElement) => ({
+  ...tipLook(theme, 'dataIndex', node),
+  axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } },
+})
 
 /** The category at a y value of a stacked bar; null outside. */
 export function partAt(series: Series, index: number, value: number): string | null {
@@ -172,7 +181,6 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const { theme, compact } = look
   const scale = chartScale(series)
   const { labels, scale: xScale } = xLabels(series)
-  const text = axisText(theme)
   const many = series.x.length > 60
   const stacked = series.style === 'stacked_bars'
   const unit = series.lines[0]?.metric.unit
@@ -195,17 +203,15 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
     xAxis: {
       type: 'category',
       data: labels,
-      ...axisLook(theme, label(series.x_metric.title, xScale), isSlanted ? 68 : 26),
-      axisLabel: {
-        ...text,
+      ...axisLook(theme, withUnit(series.x_metric.title, xScale), isSlanted ? 68 : 26, {
         hideOverlap: true,
         ...(isSlanted ? { interval: 0, hideOverlap: false, rotate: 38 } : {}),
-      },
+      }),
       triggerEvent: series.style === 'stacked_bars',
     },
     yAxis: {
       type: 'value',
-      ...axisLook(theme, label(yTitle, scale), compact ? 34 : 44),
+      ...axisLook(theme, withUnit(yTitle, scale), compact ? 34 : 44, { formatter: axisNumber }),
       splitNumber: compact ? 3 : 4,
       // Shares end at 1.
       ...(unit === 'ratio' && series.style === 'stacked_bars'
@@ -213,7 +219,6 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
         : {}),
       // Counts have no fractions.
       minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
-      axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
     },
     dataZoom: many
       ? [
@@ -223,7 +228,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
             height: 16,
             bottom: 6,
             borderColor: theme.line,
-            textStyle: text,
+            textStyle: axisText(theme),
             brushSelect: false,
             showDetail: false,
           },
@@ -239,16 +244,7 @@ function oneSeries(series: Series, line: Line, position: number, scale: Scale, l
   const color = categoryColor(line.category)
   // In the axis unit, for round ticks.
   const values = line.values.map((value) => (value === null ? null : value / scale.factor))
-  if (series.style === 'lines') {
-    return {
-      type: 'line',
-      name: line.metric.title,
-      data: values,
-      showSymbol: false,
-      lineStyle: { width: 1.5, color },
-      itemStyle: { color },
-    }
-  }
+  if (series.style === 'lines') return { name: line.metric.title, ...lineLook(color, values) }
   const last = position === series.lines.length - 1
   const stacked = series.style === 'stacked_bars'
   const totals = totalsOf(series)

@@ -1,9 +1,8 @@
 // A zoomable curve over time.
-import { ActionIcon, Tooltip } from '@mantine/core'
 import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useState } from 'react'
 import type { Series } from '../api/payloads'
 import { format } from '../lib/format'
-import { useTheme } from './basics'
+import { SignButtons, useTheme } from './basics'
 import { axisRange, type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
 import { PlotFrame, usePlot } from './plot'
 import css from './curve.module.css'
@@ -21,7 +20,6 @@ export function Curve(props: {
   /** A click chose a time; absent: nothing is known of one. */
   onMoment?: (at: number) => void
   onReset: () => void
-  /** An overlay. */
   children?: ReactNode
 }) {
   const { series, marks, height, isBare, onWindow, onMoment, onReset, children } = props
@@ -125,13 +123,7 @@ export function CurveButtons(props: {
   ]
   return (
     <span className={textCss.row}>
-      {buttons.map(([title, sign, action, enabled]) => (
-        <Tooltip key={title} label={title}>
-          <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
-            {sign}
-          </ActionIcon>
-        </Tooltip>
-      ))}
+      <SignButtons buttons={buttons} />
     </span>
   )
 }

@@ -4,8 +4,17 @@ import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, type Scale, scaleFor } from '../lib/format'
-import { axisLook, axisNumber, axisText, CHART, tipLook, tooltipNode, totalsOf } from './chartOption'
-import { isStacked, stackedAreas } from './stackedArea'
+import {
+  axisLook,
+  axisNumber,
+  axisText,
+  CHART,
+  lineLook,
+  tipLook,
+  tooltipNode,
+  totalsOf,
+  withUnit,
+} from './chartOption'
 
 export interface Band {
   label: string
@@ -18,7 +27,6 @@ export interface CurveMarks {
   peak: { x: number; y: number; label: string } | null
   /** Requests for memory that failed; the first one has a label. */
   failures?: readonly { x: number; label: string }[]
-  /** A chosen moment. */
   moment: number | null
   /** The x range; default: all points. */
   window?: readonly [number, number]
@@ -48,7 +56,6 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
-/** Ranges without values. */
 export function gapsOf(series: Series): Band[] {
   const isEmpty = series.x.map(
     (_, i) => series.lines.length > 0 && series.lines.every((line) => (line.values[i] ?? null) === null),
@@ -58,7 +65,6 @@ export function gapsOf(series: Series): Band[] {
   )
 }
 
-/** The last point at or before a time. */
 export function indexAt(x: readonly (number | string)[], at: number): number {
   let low = 0
   let high = x.length
@@ -84,7 +90,6 @@ export function cutSeries(series: Series, start: number, end: number): Series {
   return { ...series, x: [...places, end], lines }
 }
 
-/** The unit of the highest point. */
 export function axisScale(series: Series): Scale {
   let most = 0
   if (isStacked(series)) for (const total of totalsOf(series)) most = Math.max(most, total)
@@ -110,14 +115,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
       type: 'value',
       min: window[0],
       max: window[1],
-      ...axisLook(
-        theme,
-        isBare ? '' : xScale.symbol ? `${series.x_metric.title} (${xScale.symbol})` : series.x_metric.title,
-        26,
-      ),
-      splitLine: { show: false },
-      axisLabel: {
-        ...text,
+      ...axisLook(theme, isBare ? '' : withUnit(series.x_metric.title, xScale), 26, {
         show: !isBare,
         hideOverlap: true,
         showMinLabel: false,
@@ -128,20 +126,21 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
           const isNear = window[1] - value < (window[1] - window[0]) * 0.02
           return isNear && label.length > 6 ? '' : label
         },
-      },
+      }),
+      splitLine: { show: false },
     },
     yAxis: {
       type: 'value',
       ...axisLook(
         theme,
-        `${marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? ''))} (${scale.symbol})`,
+        withUnit(marks.axis ?? (isStacked(series) ? 'Memory' : (series.lines[0]?.metric.title ?? '')), scale),
         48,
+        { formatter: axisNumber },
       ),
       splitNumber: isBare ? 3 : 4,
       // The x axis may start before 0.
       axisLine: { onZero: false },
       axisTick: {},
-      axisLabel: { ...text, formatter: axisNumber },
     },
     series: isStacked(series)
       ? stackedAreas(series, scale.factor, {
@@ -149,13 +148,13 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
           markPoint: points(series, marks, scale, theme),
         })
       : series.lines.map((line, i) => ({
-          type: 'line',
+          ...lineLook(
+            categoryColor(line.category),
+            series.x.map((x, at) => [x, scaled(line.values[at] ?? null, scale)]),
+          ),
           name: line.metric.title,
           step: 'end',
-          data: series.x.map((x, at) => [x, scaled(line.values[at] ?? null, scale)]),
-          showSymbol: false,
           lineStyle: { width: 1.5, color: categoryColor(line.category), type: i === 0 ? 'solid' : [5, 3] },
-          itemStyle: { color: categoryColor(line.category) },
           areaStyle: i === 0 ? { color: categoryColor(line.category), opacity: 0.15 } : undefined,
           emphasis: { disabled: true },
           ...(i === 0
@@ -266,4 +265,36 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
       return node
     }),
   }
+}
+
+export const isStacked = (series: Series) => series.style === 'stacked_area'
+
+export function edgesOf(series: Series): number[][] {
+  const edges: number[][] = []
+  for (const line of series.lines) {
+    const below = edges[edges.length - 1]
+    edges.push(series.x.map((_, at) => (below?.[at] ?? 0) + (line.values[at] ?? 0)))
+  }
+  return edges
+}
+
+/** From top to bottom; `marks` are on the last-drawn area. */
+export function stackedAreas(series: Series, factor: number, marks: object): object[] {
+  const edges = edgesOf(series)
+  return series.lines
+    .map((line, i) => ({
+      // Narrower than a pixel: only the line is visible.
+      ...lineLook(
+        categoryColor(line.category),
+        series.x.map((x, at) => [x, edges[i][at] / factor]),
+        1,
+      ),
+      name: line.metric.title,
+      step: 'end',
+      areaStyle: { color: categoryColor(line.category), opacity: 1 },
+      emphasis: { disabled: true },
+      z: 2,
+      ...(i === 0 ? marks : {}),
+    }))
+    .reverse()
 }

@@ -9,7 +9,7 @@ const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium:
 /** `scale`: common scale of figures with its unit. */
 export function Headline(props: {
   figures: readonly Figure[]
-  alarms: ReadonlyMap<string, Severity>
+  alarms?: ReadonlyMap<string, Severity>
   scale?: Scale
   wayOf?: LinkOf
 }) {
@@ -17,7 +17,7 @@ export function Headline(props: {
   return (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
-        const alarm = alarms.get(figure.metric.key)
+        const alarm = alarms?.get(figure.metric.key)
         return (
           <div key={`${figure.metric.key} ${figure.metric.title}`}>
             <dt>
@@ -82,10 +82,9 @@ export function WindowedList({ figures }: { figures: readonly Figure[] }) {
   })
 }
 
-/** Any Figures payload. */
 export function FiguresBlock({ payload }: { payload: Figures }) {
   return payload.style === 'headline' ? (
-    <Headline figures={payload.figures} alarms={new Map()} />
+    <Headline figures={payload.figures} />
   ) : (
     <FigureList figures={payload.figures} />
   )

@@ -18,7 +18,6 @@ const MAX_LEVELS = 400
 export function FlameGraph(props: {
   tree: Tree
   valueKey: string
-  /** Plural noun of the nodes. */
   noun: string
   categoryOf: (row: Row, value: string) => string
   /** Names to bring out; null = nothing is searched. */

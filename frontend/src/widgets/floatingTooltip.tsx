@@ -24,7 +24,6 @@ export function FloatingTooltip(props: { x: number; y: number; children: ReactNo
   )
 }
 
-/** Names and values. */
 export const TipLines = ({ lines }: { lines: readonly (readonly [string, string])[] }) =>
   lines.map(([name, value]) => (
     <div className={css.row} key={name}>

@@ -20,7 +20,6 @@ const SMALL = 16
 /** Opacity of nothing: a cell with a value is never quite the surface. */
 const FAINT = 0.06
 
-/** Number of labelled columns. */
 const NAMED = 12
 
 /** A column that is named, and whether its name ends above it, as there is no room behind it. */

@@ -22,9 +22,7 @@ export function MatrixPicture(props: {
   matrix: Matrix
   unit: Unit
   category: string
-  /** Screen reader label. */
   label: string
-  /** Plural noun of the rows. */
   noun: string
   /** Pixels of all cells together at most, and of one row. */
   height: number
@@ -38,7 +36,6 @@ export function MatrixPicture(props: {
   axis: string
   /** Meaning of an empty cell. */
   empty?: string
-  /** Additional note. */
   note?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props

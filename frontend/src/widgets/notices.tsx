@@ -5,7 +5,7 @@ import { format, isChange, type Scale, scaleOf } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
 import { templatePieces } from '../lib/noticeTemplate'
-import { type LinkOf, LinkOrText, MetricName, Value } from './basics'
+import { LinkButton, type LinkOf, LinkOrText, MetricName, Value } from './basics'
 import { SavingBlock, savingsScale } from './saving'
 import badgeCss from './badge.module.css'
 import css from './notices.module.css'
@@ -38,7 +38,6 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
   )
 }
 
-/** Text and fix. */
 export const Advice = ({ notice }: { notice: Notice }) => (
   <>
     <Sentence notice={notice} text={notice.text} />
@@ -47,7 +46,6 @@ export const Advice = ({ notice }: { notice: Notice }) => (
   </>
 )
 
-/** Characters of a name that a sentence has room for. */
 const LONGEST = 64
 
 /** Python lines lose folders first; only C++ names have a short form. */
@@ -91,7 +89,6 @@ interface SentenceLinks {
   onLink: (link: Link) => void
   /** One line, or two if there is room. */
   isFolded?: boolean
-  /** Links of figures. */
   wayOf?: LinkOf
 }
 
@@ -120,11 +117,7 @@ function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: SentenceLinks & 
         )}
       </div>
       {notice.saving && <SavingBlock saving={notice.saving} scale={scale} />}
-      {evidence && (
-        <button type="button" className={textCss.link} onClick={() => onLink(evidence)}>
-          {evidence.text || 'Show evidence'}
-        </button>
-      )}
+      {evidence && <LinkButton onClick={() => onLink(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>}
     </li>
   )
 }

@@ -25,7 +25,6 @@ function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink: (link
 interface Props {
   payload: Payload
   onLink: (link: Link) => void
-  /** Opens a table row's subject. */
   onName?: (row: Row) => void
 }
 

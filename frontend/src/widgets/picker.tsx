@@ -11,7 +11,6 @@ export interface Choice {
   label: string
   /** Right-hand note: state, size, time. */
   note?: ReactNode
-  /** Tooltip. */
   hint?: string
   tone?: 'bad' | 'busy'
 }

@@ -7,7 +7,6 @@ import textCss from './text.module.css'
 interface PictureProps<Hit> {
   className?: string
   height: number
-  /** Screen reader label. */
   label: string
   /** The selection, for screen readers. */
   spoken: string | null

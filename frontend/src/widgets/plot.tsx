@@ -47,7 +47,6 @@ export function usePlot(
   return { frame, chart, drawn }
 }
 
-/** The plot's frame, with a text summary. */
 export function PlotFrame(props: {
   frame: RefObject<HTMLDivElement | null>
   drawn: boolean
@@ -66,4 +65,14 @@ export function PlotFrame(props: {
       aria-label={label}
     />
   )
+}
+
+export function Plot(props: {
+  option: Option
+  height: number | string
+  label: string
+  onReady?: (instance: Instance, node: HTMLDivElement) => void
+}) {
+  const { frame, drawn } = usePlot(props.option, props.onReady)
+  return <PlotFrame frame={frame} drawn={drawn} height={props.height} label={props.label} />
 }

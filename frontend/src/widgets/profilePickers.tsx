@@ -5,7 +5,6 @@ import { format, formatTime } from '../lib/format'
 import { type Address, byTime, isSummary, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
-/** Files listed in a tooltip. */
 const MOST_FILES = 12
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
@@ -28,7 +27,6 @@ const figuresOf = (span: SpanInfo | undefined) =>
 const formatsOf = (spans: readonly SpanInfo[]) =>
   [...new Set(spans.map((span) => (isSummary(span) ? 'summary' : span.format)).filter(Boolean))].join(', ')
 
-/** Which files they are. */
 const filesOf = (spans: readonly SpanInfo[]) =>
   spans
     .flatMap(({ files }) => files)

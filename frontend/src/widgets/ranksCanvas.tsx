@@ -53,7 +53,6 @@ export function RanksCanvas(
   )
 }
 
-/** Tooltip rows: rank, collective and its last rank. */
 function sectionTexts(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]

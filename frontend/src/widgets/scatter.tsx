@@ -7,11 +7,11 @@ import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale } from '../lib/format'
 import { useTheme } from './basics'
-import { axisLook, axisText, CHART, type TipRow, tipNode } from './chartOption'
-import { PlotFrame, usePlot } from './plot'
+import { axisLook, CHART, type TipRow, tipBox, tipNode, withUnit } from './chartOption'
+import { Plot } from './plot'
 import css from './scatter.module.css'
 
-export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
+const OUTLINES: Record<(typeof SHAPES)[number], string> = {
   circle: 'M5 1a4 4 0 1 0 .01 0Z',
   rect: 'M1 1h8v8H1Z',
   triangle: 'M5 1 9 9H1Z',
@@ -20,36 +20,26 @@ export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
   arrow: 'M5 0 9 10 5 7 1 10Z',
 }
 
-export function ScatterPlot(props: {
-  scatter: Scatter
-  height: number | string
-  /** The clicked dot's label. */
-  onDot?: (label: string) => void
-}) {
+export function ScatterPlot(props: { scatter: Scatter; height: number | string; onDot?: (label: string) => void }) {
   const { scatter, height, onDot } = props
   const theme = useTheme()
   const now = useRef({ scatter, onDot })
   now.current = { scatter, onDot }
   const option = useMemo(() => scatterOption(scatter, theme), [scatter, theme])
-  const { frame, drawn } = usePlot(option, (instance) => {
-    instance.on('click', (at) => {
-      const label = now.current.scatter.groups[at.seriesIndex ?? -1]?.label[at.dataIndex]
-      if (label !== undefined) now.current.onDot?.(label)
-    })
-  })
   return (
     <figure className={css.scatter}>
-      <PlotFrame frame={frame} drawn={drawn} height={height} label={scatterText(scatter)} />
-      <figcaption className={css.key}>
-        {scatter.groups.map((group, i) => (
-          <span key={group.category}>
-            <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
-              <path d={OUTLINES[SHAPES[i % SHAPES.length]]} fill={categoryColor(group.category)} />
-            </svg>
-            {group.title}
-          </span>
-        ))}
-      </figcaption>
+      <Plot
+        option={option}
+        height={height}
+        label={scatterText(scatter)}
+        onReady={(instance) =>
+          instance.on('click', (at) => {
+            const label = now.current.scatter.groups[at.seriesIndex ?? -1]?.label[at.dataIndex]
+            if (label !== undefined) now.current.onDot?.(label)
+          })
+        }
+      />
+      <DotsKey entries={scatter.groups} />
     </figure>
   )
 }
@@ -68,8 +58,6 @@ export const scalesOf = (scatter: Scatter): { x: Scale; y: Scale } => ({
   ),
 })
 
-const axisTitle = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
-
 function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
   const { title, category, label, x, y } = scatter.groups[group]
   const rows: TipRow[] = [
@@ -80,25 +68,32 @@ function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
   return tipNode(`Step ${label[dot]}`, rows)
 }
 
-/** An axis of dots; `formatter` writes its numbers. */
-export const dotAxis = (theme: Theme, name: string, nameGap: number, formatter: (value: number) => string) => ({
-  ...axisLook(theme, name, nameGap),
-  axisLabel: { ...axisText(theme), hideOverlap: true, formatter },
-})
-
 export const dotFrame = (theme: Theme, left: number, formatter: (at: never) => HTMLElement) => ({
   ...CHART,
   grid: { left, right: 14, top: 14, bottom: 42 },
-  tooltip: {
-    trigger: 'item',
-    confine: true,
-    transitionDuration: 0,
-    backgroundColor: theme.panel,
-    borderColor: theme.line,
-    padding: 0,
-    formatter,
-  },
+  tooltip: tipBox(theme, 'item', formatter),
 })
+
+/** Dots in the shape of their place among the groups. */
+export const dotsLook = (place: number, category: string, opacity: number) => ({
+  type: 'scatter',
+  symbol: SHAPES[place % SHAPES.length],
+  symbolSize: 8,
+  itemStyle: { color: categoryColor(category), opacity },
+})
+
+export const DotsKey = ({ entries }: { entries: readonly { title: string; category: string }[] }) => (
+  <figcaption className={css.key}>
+    {entries.map(({ title, category }, i) => (
+      <span key={category}>
+        <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
+          <path d={OUTLINES[SHAPES[i % SHAPES.length]]} fill={categoryColor(category)} />
+        </svg>
+        {title}
+      </span>
+    ))}
+  </figcaption>
+)
 
 export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption {
   const { x, y } = scalesOf(scatter)
@@ -106,26 +101,25 @@ export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption
     type: 'value',
     scale: false,
     minInterval: whole ? 1 : undefined,
-    ...dotAxis(theme, name, nameGap, (value) => formatNumber(value * scale.factor, scale)),
+    ...axisLook(theme, name, nameGap, {
+      hideOverlap: true,
+      formatter: (value: number) => formatNumber(value * scale.factor, scale),
+    }),
   })
   return {
     ...dotFrame(theme, 58, (at: { seriesIndex: number; dataIndex: number }) =>
       dotTip(scatter, at.seriesIndex, at.dataIndex),
     ),
-    xAxis: axis(axisTitle(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
-    yAxis: axis(axisTitle(scatter.y_metric.title, y), y, 44, false),
+    xAxis: axis(withUnit(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
+    yAxis: axis(withUnit(scatter.y_metric.title, y), y, 44, false),
     series: scatter.groups.map((group, i) => ({
-      type: 'scatter',
+      ...dotsLook(i, group.category, 0.75),
       name: group.title,
-      symbol: SHAPES[i % SHAPES.length],
-      symbolSize: 8,
-      itemStyle: { color: categoryColor(group.category), opacity: 0.75 },
       data: group.x.map((value, j) => [value / x.factor, group.y[j] / y.factor]),
     })),
   }
 }
 
-/** Screen reader summary. */
 export function scatterText(scatter: Scatter): string {
   const range = (values: readonly number[], unit: Scatter['x_metric']['unit']) => {
     const [low, high] = [Math.min(...values), Math.max(...values)]

@@ -5,39 +5,31 @@ import { useMemo } from 'react'
 import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
 import { categoryColor } from '../lib/color'
-import { columnScale, format, formatNumber, type Scale } from '../lib/format'
+import { columnScale, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
-import { type TipRow, tipNode } from './chartOption'
-import { PlotFrame, usePlot } from './plot'
-import { dotAxis, dotFrame, OUTLINES, SHAPES } from './scatter'
+import { axisLook, lineLook, type TipRow, tipNode, withUnit } from './chartOption'
+import { Plot } from './plot'
+import { DotsKey, dotFrame, dotsLook } from './scatter'
 import css from './scatter.module.css'
 
 export function SizePlot({ series, height }: { series: Series; height: number }) {
   const theme = useTheme()
   const option = useMemo(() => sizePlotOption(series, theme), [series, theme])
-  const { frame, drawn } = usePlot(option)
   return (
     <figure className={css.scatter}>
-      <PlotFrame frame={frame} drawn={drawn} height={height} label={sizePlotText(series)} />
-      <figcaption className={css.key}>
-        {pairsOf(series).map(({ measured, fit }, i) => (
-          <span key={measured.category}>
-            <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
-              <path d={OUTLINES[SHAPES[i % SHAPES.length]]} fill={categoryColor(measured.category)} />
-            </svg>
-            {measured.metric.title}
-            {fit ? ' (line: fit)' : ''}
-          </span>
-        ))}
-      </figcaption>
+      <Plot option={option} height={height} label={sizePlotText(series)} />
+      <DotsKey
+        entries={pairsOf(series).map(({ measured: { metric, category }, fit }) => ({
+          title: `${metric.title}${fit ? ' (line: fit)' : ''}`,
+          category,
+        }))}
+      />
     </figure>
   )
 }
 
-/** Lines of the series that are fits, by their metric. */
 const isFit = (line: Line): boolean => line.metric.key === 'fitted_bus_bandwidth'
 
-/** The measured lines, each with its fit. */
 export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] {
   return series.lines.flatMap((measured) =>
     isFit(measured)
@@ -55,6 +47,8 @@ function sizeTip(series: Series, at: number): HTMLElement {
   return tipNode(`${series.x_metric.title} ${format(series.x[at], series.x_metric.unit)}`, rows)
 }
 
+const label = (formatter: (value: number) => string) => ({ hideOverlap: true, formatter })
+
 function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption {
   const y = columnScale(
     series.lines[0]?.metric.unit ?? 'number',
@@ -70,34 +64,37 @@ function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption {
     // Sizes use powers of two.
     xAxis: {
       type: 'log',
-      ...dotAxis(theme, series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
+      ...axisLook(
+        theme,
+        series.x_metric.title,
+        26,
+        label((value) => format(value, series.x_metric.unit)),
+      ),
       logBase: 2,
       splitNumber: 6,
     },
-    yAxis: { type: 'log', ...dotAxis(theme, axisTitle(series, y), 46, (value) => formatNumber(value * y.factor, y)) },
+    yAxis: {
+      type: 'log',
+      ...axisLook(
+        theme,
+        withUnit('Bus bandwidth', y),
+        46,
+        label((value) => formatNumber(value * y.factor, y)),
+      ),
+    },
     series: pairsOf(series).flatMap(({ measured, fit }, i) => {
-      const color = categoryColor(measured.category)
       const dots = {
-        type: 'scatter',
+        ...dotsLook(i, measured.category, 0.8),
         name: measured.metric.title,
-        symbol: SHAPES[i % SHAPES.length],
-        symbolSize: 8,
-        itemStyle: { color, opacity: 0.8 },
         data: points(measured),
       }
       if (!fit) return [dots]
-      const line = { type: 'line', name: fit.metric.title, showSymbol: false, silent: true, data: points(fit) }
-      return [{ ...line, lineStyle: { width: 1.5, color }, itemStyle: { color } }, dots]
+      const line = lineLook(categoryColor(measured.category), points(fit))
+      return [{ ...line, name: fit.metric.title, silent: true }, dots]
     }),
   }
 }
 
-const axisTitle = (series: Series, y: Scale) => {
-  const title = 'Bus bandwidth'
-  return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
-}
-
-/** Screen reader summary. */
 export function sizePlotText(series: Series): string {
   const told = pairsOf(series).map(({ measured, fit }) => {
     const known = measured.values.flatMap((value) => (value === null ? [] : [value]))

@@ -7,7 +7,7 @@ import { shortFrame } from '../lib/frames'
 import { type Label, labelsOf } from '../lib/names'
 import { shareWidth } from '../lib/shareWidth'
 import type { Row } from '../lib/tableRows'
-import { MetricHelp, MetricName, Value } from './basics'
+import { LinkButton, MetricHelp, MetricName, Value } from './basics'
 import { TimelineIcon } from './icons'
 import { isFrame, type NameStyle, readableName, shortOf } from './tableCells'
 import { useWidth } from './useSize'
@@ -26,7 +26,6 @@ const AROUND_PX = 14
 const SHOW_PX = 34
 const HERE_PX = 66
 const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
-/** Minimum characters of a shortened text. */
 const LEAST = 10
 
 type Way = (() => void) | string | null
@@ -183,9 +182,9 @@ function Cell(props: {
       {text === '' ? (
         <span className={textCss.mute}>{format(null, unit)}</span>
       ) : onName ? (
-        <button type="button" className={textCss.link} title={text} onClick={() => onName(row)}>
+        <LinkButton title={text} onClick={() => onName(row)}>
           <span className={font || undefined}>{shown}</span>
-        </button>
+        </LinkButton>
       ) : (
         <span className={font || undefined} title={text}>
           {shown}
@@ -200,7 +199,6 @@ const textOf = (row: Row, key: string, nameColumn: string) =>
 
 const isText = ({ metric: { unit } }: Column) => unit === 'code' || unit === 'text'
 
-/** Pixels that a text takes at most. */
 function widthOf(text: string, isCode: boolean): number {
   if (isCode) return text.length * CODE_PX
   const capitals = text.match(/\p{Lu}|_/gu)?.length ?? 0

@@ -17,7 +17,6 @@ export function Split(props: {
 }) {
   const { children, below, label, share, limits, onShare } = props
   const whole = useRef<HTMLDivElement>(null)
-  /** While it is dragged. */
   const [moving, setMoving] = useState<number | null>(null)
   const now = moving ?? share
   const bounded = (wanted: number) => clamp(wanted, limits.least, limits.most)

@@ -6,8 +6,8 @@ import type { Theme } from '../canvas/surface'
 import { categoryColor, mix } from '../lib/color'
 import { columnScale, format, type Scale } from '../lib/format'
 import { Swatch, useTheme } from './basics'
-import { axisLook, axisNumber, axisText, CHART, type TipRow, tipNode, tipOption } from './chartOption'
-import { PlotFrame, usePlot } from './plot'
+import { axisLook, axisNumber, CHART, lineLook, type TipRow, tipNode, tipOption, withUnit } from './chartOption'
+import { Plot } from './plot'
 import breakdownCss from './breakdown.module.css'
 
 /** Quantiles that bound the areas, the outer one first; and how much of the colour each has. */
@@ -53,7 +53,6 @@ export function spreadOption(
 ): EChartsCoreOption {
   const foot = footOf(series)
   const scale = spreadScale(series)
-  const text = axisText(theme)
   const scaled = (values: readonly (number | null)[]) =>
     values.map((value) => (value === null ? null : Math.max(value, foot ?? value) / scale.factor))
   const colors = areaColors(category, theme)
@@ -70,22 +69,16 @@ export function spreadOption(
       type: 'category',
       data: series.x.map(String),
       boundaryGap: false,
-      ...axisLook(theme, series.x_metric.title, 26),
-      axisLabel: { ...text, hideOverlap: true },
+      ...axisLook(theme, series.x_metric.title, 26, { hideOverlap: true }),
     },
     yAxis: {
       type: foot === null ? 'value' : 'log',
-      ...axisLook(theme, `time${scale.symbol ? ` (${scale.symbol})` : ''}`, 44),
+      // The lower end is no power of ten.
+      ...axisLook(theme, withUnit('time', scale), 44, { showMinLabel: foot === null, formatter: axisNumber }),
       splitNumber: 4,
       ...(foot === null ? {} : { min: foot / scale.factor }),
       // Close values far above 0 would look like one line.
       scale: known.length > 0 && least > most / 2,
-      axisLabel: {
-        ...text,
-        // The lower end is no power of ten.
-        showMinLabel: foot === null,
-        formatter: (value: number) => axisNumber(value),
-      },
     },
     series: [
       ...AREAS.flatMap(([from, to], i) => {
@@ -97,18 +90,11 @@ export function spreadOption(
           { ...stack, data: span, areaStyle: { color: colors[i], opacity: 1 } },
         ]
       }),
-      {
-        type: 'line',
-        data: scaled(valuesOf(series, MEDIAN)),
-        showSymbol: false,
-        lineStyle: { width: 1.5, color: theme.ink },
-        itemStyle: { color: theme.ink },
-      },
+      lineLook(theme.ink, scaled(valuesOf(series, MEDIAN))),
     ],
   }
 }
 
-/** Tooltip rows: quantiles and the largest rank. */
 export const spreadRows = (series: Series, worst: readonly string[], index: number, scale: Scale): TipRow[] =>
   series.lines.map((line) => ({
     name: line.metric.title,
@@ -118,7 +104,6 @@ export const spreadRows = (series: Series, worst: readonly string[], index: numb
     strong: line.metric.key === MEDIAN,
   }))
 
-/** Screen reader summary. */
 export function spreadText(series: Series, worst: readonly string[]): string {
   const medians = valuesOf(series, MEDIAN)
   const largest = valuesOf(series, 'rank_max_ns')
@@ -139,7 +124,6 @@ export function Spread(props: { series: Series; category: string; worst: readonl
   const { series, category, worst, height } = props
   const theme = useTheme()
   const option = useMemo(() => spreadOption(series, category, worst, theme), [series, category, worst, theme])
-  const { frame, drawn } = usePlot(option)
   const colors = areaColors(category, theme)
   return (
     <>
@@ -156,7 +140,7 @@ export function Spread(props: { series: Series; category: string; worst: readonl
         ))}
         {footOf(series) !== null && <li>logarithmic scale</li>}
       </ul>
-      <PlotFrame frame={frame} drawn={drawn} height={height} label={spreadText(series, worst)} />
+      <Plot option={option} height={height} label={spreadText(series, worst)} />
     </>
   )
 }

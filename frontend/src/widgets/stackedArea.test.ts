@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Series } from '../api/payloads'
-import { axisScale } from './curveOption'
-import { edgesOf, stackedAreas } from './stackedArea'
+import { axisScale, edgesOf, stackedAreas } from './curveOption'
 
 const metric = (key: string) => ({ key, title: key, unit: 'bytes' as const, definition: '', window: '' })
 const series: Series = {

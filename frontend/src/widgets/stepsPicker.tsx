@@ -1,9 +1,11 @@
 // The step picker.
+
 import { Checkbox, Popover, ScrollArea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { StepInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { parseSteps, writeSteps } from '../lib/stepSelection'
+import { LinkButton } from './basics'
 import { ChevronDown } from './icons'
 import pickerCss from './picker.module.css'
 import css from './stepsPicker.module.css'
@@ -14,7 +16,6 @@ const FILTER_FROM = 12
 export function StepsPicker(props: {
   all: readonly StepInfo[]
   value: string
-  /** Label of an empty selection. */
   none: string
   onChange: (steps: string) => void
 }) {
@@ -76,9 +77,9 @@ export function StepsPicker(props: {
           <div className={css.modes}>
             <span className={textCss.mute}>Steps of</span>
             {modes.map((mode) => (
-              <button type="button" key={mode} className={textCss.link} onClick={() => set(ofMode(mode))}>
+              <LinkButton key={mode} onClick={() => set(ofMode(mode))}>
                 {mode}
-              </button>
+              </LinkButton>
             ))}
           </div>
         )}
@@ -92,9 +93,7 @@ export function StepsPicker(props: {
                 onChange={() => toggle(step.label)}
               />
               <span className={`${textCss.num} ${textCss.mute}`}>{format(step.end_ns - step.start_ns, 'ns')}</span>
-              <button type="button" className={textCss.link} onClick={() => set(new Set([step.label]))}>
-                only
-              </button>
+              <LinkButton onClick={() => set(new Set([step.label]))}>only</LinkButton>
             </div>
           ))}
         </ScrollArea.Autosize>

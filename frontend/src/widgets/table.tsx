@@ -38,7 +38,6 @@ interface DataTableProps {
   /** Visible column keys; null for the server's default. */
   shown: readonly string[] | null
   nameStyle?: NameStyle
-  /** Maximum initial width of text columns. */
   widest?: number
   /** The open row, by its key values. */
   open?: string
@@ -200,7 +199,6 @@ function Grid(props: DataTableProps & { table: Table }) {
   }
   const leave = useRef(point)
   leave.current = point
-  // Resets a table that is left.
   useEffect(() => () => leave.current(null), [])
 
   // Head, rows and the bar below them move to the side as one: what scrolls to the side does not scroll up and down, so that the

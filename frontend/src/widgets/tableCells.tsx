@@ -47,7 +47,6 @@ const NAME_PX = 340
 const SPARE_PX = 50
 /** Names below this width are never shortened. */
 const WHOLE_PX = 216
-/** Minimum width of other text columns. */
 const LEAST_PX = 96
 
 /** Column widths in `room` pixels. The name gets the rest; if there is none, bars hide and texts share it. */
@@ -94,10 +93,8 @@ function fullWidthColumns(name: number, others: readonly number[], room: number)
   return name + Math.max(0, left)
 }
 
-/** Characters of a name column of this width. */
 export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
 
-/** The full names of a sequence of kernels. */
 export const kernelsOf = (sequence: string) => sequence.split(ARROW)
 
 /** A kernel sequence by short names, without equal neighbours. */

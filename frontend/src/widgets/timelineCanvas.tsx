@@ -22,12 +22,10 @@ export interface Hover {
   item: Item | null
   arrow: Arrow | null
   color: string
-  /** Pointer position in the window. */
   x: number
   y: number
 }
 
-/** What both timelines take. */
 export interface TimelineCanvasProps<E extends Engine> extends Windowed<E>, Omit<TimelineEvents, 'onHover' | 'onOpen'> {
   matches: ((name: string) => boolean) | null
   colors: ColorBy

@@ -84,7 +84,6 @@ function TreeCell({ column, value, scale }: { column: Column; value: Scalar; sca
 
 export function TreeTable(props: {
   tree: Tree
-  /** Columns that are left out. */
   without?: readonly string[]
   open: ReadonlySet<number>
   onOpen: (open: ReadonlySet<number>) => void
@@ -93,7 +92,6 @@ export function TreeTable(props: {
   match: ((name: string) => boolean) | null
   /** Node order, parents first; default: tree order. */
   sequence?: readonly number[]
-  /** A column of pictures, before the numbers. */
   extra?: TreeExtra
 }) {
   const { tree, without, open, onOpen, selected, onSelect, match, sequence, extra } = props

@@ -11,7 +11,6 @@ export interface Windowed<E extends Engine> {
   view: Range
   /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
   lastSent: RefObject<Range | null>
-  /** The engine, for the page's buttons. */
   engine: RefObject<E | null>
 }
 

@@ -8,8 +8,8 @@ import { categoryColor, trendOf } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale, signed } from '../lib/format'
 import { TREND } from '../lib/tokens'
 import { MetricName, Swatch, useTheme, Value } from './basics'
-import { axisLook, axisNumber, axisText, CHART, tipNode, tipOption } from './chartOption'
-import { PlotFrame, usePlot } from './plot'
+import { axisLook, axisNumber, CHART, tipNode, tipOption } from './chartOption'
+import { Plot } from './plot'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 import textCss from './text.module.css'
@@ -17,8 +17,7 @@ import textCss from './text.module.css'
 export function Waterfall({ payload, height }: { payload: Breakdown; height: number | string }) {
   const theme = useTheme()
   const option = useMemo(() => waterfallOption(payload, theme), [payload, theme])
-  const { frame, drawn } = usePlot(option)
-  return <PlotFrame frame={frame} drawn={drawn} height={height} label={describeWaterfall(payload)} />
+  return <Plot option={option} height={height} label={describeWaterfall(payload)} />
 }
 
 export function WaterfallTable({ payload }: { payload: Breakdown }) {
@@ -105,7 +104,6 @@ const valueText = (bar: WaterfallBar, scale: Scale) =>
 export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOption {
   const bars = waterfallBars(payload)
   const scale = waterfallScale(payload)
-  const text = axisText(theme)
   return {
     ...CHART,
     grid: { left: 58, right: 14, top: 24, bottom: 26 },
@@ -113,14 +111,14 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     xAxis: {
       type: 'category',
       data: bars.map((bar) => bar.title),
-      ...axisLook(theme, '', 26),
-      axisLabel: { ...text, color: theme.ink, fontSize: bars.length > 9 ? 11 : 12, interval: 0 },
+      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: bars.length > 9 ? 11 : 12, interval: 0 }),
     },
     yAxis: {
       type: 'value',
-      ...axisLook(theme, scale.symbol ? `time (${scale.symbol})` : '', 44),
+      ...axisLook(theme, scale.symbol ? `time (${scale.symbol})` : '', 44, {
+        formatter: (value: number) => axisNumber(value / scale.factor),
+      }),
       splitNumber: 4,
-      axisLabel: { ...text, formatter: (value: number) => axisNumber(value / scale.factor) },
     },
     series: [
       {
@@ -175,7 +173,6 @@ function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme):
   ])
 }
 
-/** The chart in words. */
 export function describeWaterfall(payload: Breakdown): string {
   const scale = waterfallScale(payload)
   const [first, ...rest] = waterfallBars(payload).map((bar) => `${bar.title} ${valueText(bar, scale)} ${scale.symbol}`)

@@ -1,8 +1,10 @@
 // The loaded window of a large trace, and its neighbours.
-import { Button, NativeSelect } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { nextWindow, previousWindow, windowStart, windowStarts } from '../lib/traceWindows'
+import { Choice } from './choice'
 import css from './windowBar.module.css'
 
 /** Empty for a fully loaded profile. `side` names one of two profiles. */
@@ -21,12 +23,11 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
       <Button size="xs" variant="default" disabled={before === null} onClick={() => onWindow(before ?? '')}>
         Earlier
       </Button>
-      <NativeSelect
-        size="xs"
-        aria-label={`${name}: starts at`}
+      <Choice
+        label={`${name}: starts at`}
         value={windowStart(window)}
-        onChange={(event) => onWindow(event.currentTarget.value)}
-        data={windowStarts(window, steps)}
+        onChange={onWindow}
+        options={windowStarts(window, steps)}
       />
       <Button size="xs" variant="default" disabled={after === null} onClick={() => onWindow(after ?? '')}>
         Later

@@ -25,7 +25,6 @@ export function pixelOf(hex: string): number {
 
 interface Look {
   fill: string
-  /** By strength. */
   pixels: readonly number[]
   edges: readonly number[]
 }
@@ -46,7 +45,6 @@ const strengthOf = (row: number) => Math.floor(((row * GOLDEN) % 1) * STRENGTHS.
 /** Colour group per block: stack or category. */
 const groupOf = (by: BlockColoring, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
 
-/** A line of the key. */
 export interface ColorKeyEntry {
   label: string
   color: string

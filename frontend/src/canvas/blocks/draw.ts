@@ -101,7 +101,6 @@ function outline(
   }
 }
 
-/** A column of a block in the picture. */
 interface Part {
   from: number
   to: number

@@ -29,7 +29,6 @@ import {
 } from './scene'
 import type { BlockTileStore, TilePicture } from './tileStore'
 
-/** Units of the closest zoom. */
 const NARROWEST: Record<HistoryAxis, number> = { events: 8, time: 1000 }
 /** Milliseconds per frame for painting tiles. Unpainted tiles show an older or coarser picture. */
 const PAINT_MS = 7
@@ -47,7 +46,6 @@ export interface BlocksEvents {
   onUndo(): void
 }
 
-/** Facts about the history, from the first tile. */
 export interface BlocksModel {
   axis: HistoryAxis
   layer: HistoryLayer
@@ -114,7 +112,6 @@ export class BlocksEngine extends MovableViewport<BlockSpot> {
     this.events.onView(view, move)
   }
 
-  /** Everything, in both directions. */
   override reset(): void {
     this.setHeights(fullHeights(this.scene.peak))
     super.reset()
@@ -219,7 +216,6 @@ export class BlocksEngine extends MovableViewport<BlockSpot> {
     return undefined
   }
 
-  /** Visible parts of the tiles on screen. */
   private shown(): [Bands, Range][] {
     return this.parts().flatMap(([number, part]) => {
       const tile = this.best(number)

@@ -1,7 +1,6 @@
 // A tile as pixels, and the block at a pixel. A column's blocks are stacked in tile order, the rest on top.
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 
-/** Bytes at the bottom and top of a picture. */
 export interface Heights {
   low: number
   high: number
@@ -134,7 +133,6 @@ export function indexOfBlock(tile: Bands, row: number): number {
   return tile.block[low] === row ? low : -1
 }
 
-/** Bytes below a block, per column. */
 export function bytesBelow(tile: Bands, block: number): Float64Array {
   const [from, to] = [tile.first[block], tile.end[block]]
   const change = new Float64Array(to - from + 1)

@@ -30,14 +30,12 @@ interface Span {
   end: number
 }
 
-/** Marks in axis units. */
 export interface HistoryMarks {
   steps: readonly Span[]
   ooms: readonly Mark[]
   moment: number | null
 }
 
-/** A tile column and the block in it. */
 export interface BlockSpot {
   tile: Bands
   column: number
@@ -47,7 +45,6 @@ export interface BlockSpot {
 export interface BlocksScene {
   axis: HistoryAxis
   layer: HistoryLayer
-  /** Units of the axis in all. */
   extent: number
   levels: number
   peak: number
@@ -58,7 +55,6 @@ export interface BlocksScene {
   height: number
   theme: Theme
   colors: BlockColors
-  /** Rows of the selected and the hovered block. */
   selected: number | null
   hovered: number | null
   cursor: { x: number; y: number } | null
@@ -93,10 +89,8 @@ export function levelFor(unitsPerPixel: number, levels: number): number {
   return clamp(Math.ceil(Math.log2(Math.max(unitsPerPixel, 1e-9))), 0, levels - 1)
 }
 
-/** Units that a tile of a level covers. */
 export const tileWidth = (level: number) => COLUMNS * 2 ** level
 
-/** Numbers of a level's tiles in a range. */
 export function tilesIn(level: number, range: Range, extent: number): number[] {
   const wide = tileWidth(level)
   const first = Math.max(0, Math.floor(range.start / wide))

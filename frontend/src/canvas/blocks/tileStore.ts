@@ -5,7 +5,6 @@ import { TileCache } from '../tileCache'
 import type { BlockColors } from './colors'
 import { columnsOf, type Heights, paintTile } from './layout'
 
-/** Columns of a tile. */
 export const COLUMNS = 512
 /** Of one block in all lists, and of one column. */
 const BLOCK_BYTES = 60
@@ -41,7 +40,6 @@ export class BlockTileStore extends TileCache<Bands, Bands> {
     return picture
   }
 
-  /** Makes the picture of a tile. */
   paint(tile: Bands, height: number, heights: Heights, colors: BlockColors): TilePicture {
     const canvas = this.pictures.get(tile)?.canvas ?? document.createElement('canvas')
     canvas.width = Math.max(1, columnsOf(tile))

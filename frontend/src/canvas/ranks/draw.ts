@@ -58,7 +58,6 @@ function piecesOf({ scene, isOpen, overview }: VisibleSection): Map<number, Piec
   return pieces
 }
 
-/** The tracks of an open section. */
 function drawTracks(
   context: CanvasRenderingContext2D,
   { scene, isOpen }: VisibleSection,

@@ -28,14 +28,12 @@ import {
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
 
 export interface RanksEvents extends TimelineEvents {
-  /** Keys of visible and nearly visible sections. */
   onSight(keys: readonly string[]): void
 }
 
 /** The selected event, with its rank and arrows. */
 export interface RankSpot {
   rank: string
-  /** Row of the event in its trace table. */
   event: number
   spot: Spot
   arrows: readonly Arrow[]
@@ -58,7 +56,6 @@ export class RanksEngine extends TimelineViewport {
   /** Its tracks were not there yet when it was brought into sight. */
   private isAwaited = false
   private asking = 0
-  /** The view and time of the last tile request. */
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
 
   constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
@@ -187,7 +184,6 @@ export class RanksEngine extends TimelineViewport {
     this.redraw()
   }
 
-  /** Scrolls a newly selected event into view. */
   setSelected(chosen: RankSpot | null): void {
     const isNew = chosen && (this.chosen?.rank !== chosen.rank || this.chosen.spot.start !== chosen.spot.start)
     this.chosen = chosen
@@ -275,7 +271,6 @@ export class RanksEngine extends TimelineViewport {
     }
   }
 
-  /** Requests tiles of visible sections. */
   protected override afterDraw(): void {
     const { scene } = this
     const room = scene.height - HEAD
@@ -298,7 +293,6 @@ export class RanksEngine extends TimelineViewport {
     this.redraw()
   }
 
-  /** Reports a change of visible sections. */
   private watch(room: number): void {
     const { scene } = this
     const [from, to] = nearbyRange(scene.places, scene.scroll, room)
@@ -414,7 +408,6 @@ class VisibleSections {
     this.tell = tell
   }
 
-  /** Reports the first sections at once. */
   see(keys: readonly string[]): void {
     const text = keys.join(' ')
     if (text === this.text) return

@@ -1,6 +1,5 @@
 // Vertical positions of rank sections.
 
-/** Pixel height of a section head. */
 export const SECTION = 30
 /** Of more sections none is open by itself. */
 export const OPEN = 8
@@ -11,7 +10,6 @@ const LEAST = 2
 const NEAR = 120
 
 export interface PlacedSection {
-  /** Pixels from the top of all sections. */
   top: number
   height: number
 }

@@ -11,9 +11,7 @@ import { itemOf } from './hit'
 import { SECTION } from './layout'
 import { type Call, type Collective, collectiveOf, type RanksScene, type VisibleSection } from './scene'
 
-/** Maximum number of visible linked collectives. */
 export const LINKED = 120
-/** Number of late ranks with their own colour. */
 export const COLORS = 5
 /** The colour of the bands of all others. */
 export const OTHER_RANKS = 'other'
@@ -36,7 +34,6 @@ interface End {
 
 type Band = [from: End, to: End]
 
-/** The collective of the event under the pointer. */
 export function hoveredCollective(scene: RanksScene): Collective | undefined {
   const { hover, sections } = scene
   const placed = sections.find(({ section }) => section.key === hover?.rank)?.section.placement
@@ -255,7 +252,6 @@ function endOf(scene: RanksScene, at: number, call: Call, pieces: Map<number, Pi
   }
 }
 
-/** The row of a call's event in its section. */
 function rowOf({ scene, isOpen }: VisibleSection, call: Call, pieces: Map<number, Piece[]>): number | undefined {
   if (!scene || !isOpen) return undefined
   const { model } = scene

@@ -5,11 +5,9 @@ import type { HeadStage, Scene } from '../timeline/scene'
 import type { PlacedSection } from './layout'
 import type { Link } from './links'
 
-/** A rank and its loading state. */
 export interface RankSection {
   key: string
   title: string
-  /** Alignment and place of the rank. */
   subtitle: string
   /** Text in place of events; '' if there are events. */
   note: string
@@ -67,11 +65,9 @@ export interface RanksScene extends HeadStage {
   places: readonly PlacedSection[]
   content: number
   collectives: readonly Collective[]
-  /** The collectives by sections. */
   links: readonly Link[]
   /** Collectives by rank and event, else by rank and start. */
   partners: ReadonlyMap<string, Collective>
-  /** Rank and id of the selected event. */
   rank: string
   event: number
 }
@@ -98,7 +94,6 @@ export function collectiveOf(
   return partners.get(byEvent(rank, event)) ?? partners.get(byStart(rank, Math.round(fromAxis(placement, start))))
 }
 
-/** The window as a rank's own times. */
 export const rankView = ({ view }: Pick<HeadStage, 'view'>, placement: Placement) => ({
   start: fromAxis(placement, view.start),
   end: fromAxis(placement, view.end),

@@ -31,7 +31,6 @@ export function tracksOf(
 
 export interface Placing {
   sections: readonly RankSection[]
-  /** Keys of the sections that are open. */
   open: ReadonlySet<string>
   detail: Detail
   /** Tracks that are not as high as `detail` makes them: `trackId` of each. */

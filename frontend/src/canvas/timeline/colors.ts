@@ -18,7 +18,6 @@ const NO_CLASSES: KernelClasses = new Map()
 interface Paint {
   fill: string
   ink: string
-  /** As a pixel of an ImageData. */
   pixel: number
 }
 
@@ -91,7 +90,6 @@ export class Colors {
     return this.by === 'class' ? this.slot(tile, i) : this.by === 'name' ? tile.name[i] : tile.module[i]
   }
 
-  /** Label and colour of a legend number. */
   legend(meaning: number): { label: string; color: string; isRest: boolean } {
     if (this.by !== 'class') {
       const text = this.texts[meaning]
@@ -171,7 +169,6 @@ export class Strip {
     }
   }
 
-  /** The pixels of the last rows. */
   copy(rows: number): Uint32Array {
     const last = this.tops.length * this.width
     return this.pixels.slice(last - rows * this.width, last)

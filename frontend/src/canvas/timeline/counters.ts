@@ -7,7 +7,6 @@ export interface CounterSeries {
   subtitle: string
   /** Id of the device that it is about, null = none. */
   device: string | null
-  /** Formats a value. */
   say: (value: number) => string
   /** By slice; null if unknown. */
   mean: readonly (number | null)[]
@@ -88,7 +87,6 @@ export function drawCounter(
   }
 }
 
-/** The slice at a time; -1 if none. */
 export function sliceAt(counters: Counters, time: number): number {
   const slices = counters.series[0]?.mean.length ?? 0
   const i = Math.floor(((time - counters.start) / (counters.end - counters.start)) * slices)

@@ -14,7 +14,6 @@ import type { Tile } from './tileStore'
 const NARROW = 3
 /** Half the width in pixels of an instant's mark; closer ones become ticks. */
 const MOMENT = 4
-/** Pixels between the labels of the ruler. */
 const LABEL_PAD = 20
 
 export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {

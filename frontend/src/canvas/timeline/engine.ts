@@ -26,7 +26,6 @@ import {
 } from './scene'
 import { type TimelineEvents, TimelineViewport } from './viewport'
 
-/** Overlays on the items. */
 export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
@@ -35,7 +34,6 @@ export interface Overlays {
   counters: Counters | null
   steps: readonly Step[]
   bookmarks: readonly Bookmark[]
-  /** Requests for memory that failed. */
   failures: readonly Bookmark[]
 }
 
@@ -117,7 +115,6 @@ export class TimelineEngine extends TimelineViewport {
     this.redraw()
   }
 
-  /** Scrolls a newly selected event into view. */
   setSelected(spot: Spot | null): void {
     const before = this.scene.selected
     this.scene.selected = spot

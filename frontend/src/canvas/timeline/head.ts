@@ -160,7 +160,6 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range
   context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }
 
-/** Flags of bookmarks and failures, with notes if they fit. */
 export function drawFlags(
   context: CanvasRenderingContext2D,
   scene: Stage,

@@ -2,12 +2,10 @@
 import type { CounterSeries } from './counters'
 import type { Lane } from './model'
 
-/** Default width of the label column. */
 export const GUTTER = 236
 export const GUTTERS = { narrowest: 110, widest: 520 }
 export const STRIP = 38
 export const AXIS = 62
-/** Height of axis and steps. */
 export const HEAD = 80
 export const ROW = 17
 export const BAR = 15
@@ -35,7 +33,6 @@ export interface Layout {
   /** Pixels that the pinned tracks take, and that the others would. */
   fixed: number
   content: number
-  /** Place of each lane. */
   lanes: ReadonlyMap<number, { placed: Placed; pinned: boolean }>
 }
 

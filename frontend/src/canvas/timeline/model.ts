@@ -15,7 +15,6 @@ export interface Lane {
   group: number
 }
 
-/** A row of a lane and a time. */
 export interface Spot extends Range {
   lane: number
   row: number
@@ -161,7 +160,6 @@ export class TimelineModel {
     return found
   }
 
-  /** Number of a line within its group. */
   lineOf(lane: number, row: number): number {
     return this.offset[lane] + row - this.offset[this.head.groups[this.lanes[lane].group]]
   }

@@ -8,13 +8,11 @@ import type { Counters } from './counters'
 import { BAR, HEAD, type Layout, type Placed, rowTop } from './layout'
 import type { Item, Spot, TimelineModel } from './model'
 
-/** One end of an arrow. */
 export interface Point extends Spot {
   /** Row of the event in the trace table. */
   event: number
 }
 
-/** A flow arrow between two events. */
 export interface Arrow {
   from: Point
   to: Point
@@ -23,12 +21,10 @@ export interface Arrow {
   name: string
 }
 
-/** A recorded step. */
 export interface Step extends Range {
   label: string
 }
 
-/** A bookmarked time with a note. */
 export interface Bookmark {
   time: number
   note: string
@@ -57,14 +53,12 @@ export function topLevelGaps(gaps: readonly Gap[]): readonly Gap[] {
 export interface Stage {
   view: Range
   scroll: number
-  /** Width of the names of tracks. */
   gutter: number
   width: number
   height: number
   theme: Theme
   selected: Spot | null
   hover: Item | null
-  /** The pointer's time. */
   cursor: number | null
   range: Range | null
   bookmarks: readonly Bookmark[]
@@ -90,11 +84,9 @@ export interface Scene extends HeadStage {
   gaps: readonly Gap[]
   hits: readonly Spot[]
   counters: Counters | null
-  /** Requests for memory that failed. */
   failures: readonly Bookmark[]
 }
 
-/** The time scale of a canvas. */
 type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
 
 export const toX = (scene: Plot, time: number) =>

@@ -41,7 +41,6 @@ export class TileStore extends TileCache<TileColumns, Tile> {
   }
 }
 
-/** Interned texts. */
 export class Texts {
   readonly list: string[] = []
   private readonly known = new Map<string, number>()

@@ -28,7 +28,6 @@ export interface TimelineEvents {
   onOpen(id: string): void
 }
 
-/** Nanoseconds of the closest zoom. */
 const NARROWEST = 200
 /** Merged blocks this many times shorter than the window open in two steps, to keep orientation. */
 const TWO_STEPS = 32
@@ -45,16 +44,13 @@ interface TimelineHit {
 
 export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
   abstract override readonly scene: Stage
-  /** Everything there is to see. */
   abstract readonly model: Range
   protected abstract readonly events: TimelineEvents
   /** The event that an arrow key selects. */
   protected abstract neighbour(key: string): Item | null
-  /** Id of the title at a height. */
   protected abstract titleAt(y: number): string | null
   protected abstract itemAt(x: number, y: number): Item | null
   protected abstract arrowAt(x: number, y: number): Arrow | null
-  /** Scrolls the tracks. */
   abstract scrollBy(pixels: number): void
   private zoomedAt = Number.NEGATIVE_INFINITY
 
@@ -276,7 +272,6 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     return true
   }
 
-  /** Follows a flow arrow forwards or back. */
   private follow(key: 'ArrowLeft' | 'ArrowRight', { lane, row, start }: Spot): void {
     const [here, there] = key === 'ArrowRight' ? (['from', 'to'] as const) : (['to', 'from'] as const)
     const next = this.scene.arrows.find((arrow) => {

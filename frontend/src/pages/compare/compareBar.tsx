@@ -1,10 +1,12 @@
 // The baseline picker, and the compared numbers.
-import { Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
+
+import { Button, Tooltip } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { type Address, addressText, sameAddress } from '../../lib/profiles'
 import type { Values } from '../../state/tensorboardHash'
 import { openProfile, setRoute, useRoute } from '../../state/urlState'
 import { CapturePicker } from '../../widgets/capturePicker'
+import { Choice, Switch } from '../../widgets/choice'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
@@ -42,7 +44,6 @@ export function CompareBar(props: {
   baseline: Address | null
   /** Of the baseline, once it is known. */
   profile: Profile | null
-  /** Asks for it again. */
   reload: () => void
   measures: typeof MEASURES
   measure: string
@@ -95,23 +96,20 @@ export function CompareBar(props: {
         </Button>
       </Tooltip>
       <div className={css.how}>
-        <NativeSelect
+        <Choice
           size="sm"
           title="Automatic: device time if device work changed most, otherwise host time"
-          aria-label="Time in the call tree and the tables"
+          label="Time in the call tree and the tables"
           value={measure}
-          onChange={(event) => setRoute({ measure: event.currentTarget.value }, true)}
-          data={measures}
+          onChange={(next) => setRoute({ measure: next }, true)}
+          options={measures}
         />
-        <SegmentedControl
+        <Switch
           size="sm"
-          aria-label="Numbers per step or in total"
+          label="Numbers per step or in total"
           value={route.per === 'total' ? 'total' : 'step'}
           onChange={(next) => setRoute({ per: next === 'step' ? '' : next }, true)}
-          data={[
-            { value: 'step', label: 'Per step' },
-            { value: 'total', label: 'Total' },
-          ]}
+          options={{ step: 'Per step', total: 'Total' }}
         />
       </div>
     </section>

@@ -1,5 +1,4 @@
 // An opened row of a comparison: both sides.
-import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table } from '../../api/payloads'
@@ -9,7 +8,7 @@ import { type Row, rowId } from '../../lib/tableRows'
 import { usePages } from '../../state/tablePages'
 import { joinList, type Values } from '../../state/tensorboardHash'
 import { openViewOfProfile } from '../../state/urlState'
-import { Placeholder, useCopied, Value } from '../../widgets/basics'
+import { CopyButton, Placeholder, SmallButton, Value } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { rowText } from '../../widgets/tableRow'
 import detailBlockCss from '../../parts/detailBlock.module.css'
@@ -18,14 +17,12 @@ import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './comparedRow.module.css'
 
-/** A profile with its window and steps. */
 export interface Side extends Address {
   window: string
   capture: string
   steps: string
 }
 
-/** The view of each table, and its URL state. */
 const HOMES: Record<string, { view: string; state: Values }> = {
   operators: { view: 'operators', state: {} },
   operators_by_shape: { view: 'operators', state: { group: 'operators_by_shape' } },
@@ -55,7 +52,6 @@ export function ComparedRow(props: { row: Row; table: Table; query: Query; base:
   const all = useMemo(() => ({ ...query, measure: 'all' }), [query])
   const ask = useMemo(() => ({ sort: '', desc: true, search: '', where: whereOf(row, table) }), [row, table])
   const pages = usePages('diff', table.name, all, ask)
-  const [copied, copy] = useCopied()
   const name = String(row[table.name_column] ?? '')
   return (
     <div className={css.sides}>
@@ -63,18 +59,12 @@ export function ComparedRow(props: { row: Row; table: Table; query: Query; base:
         <span className={textCss.mono}>{name.length > 36 ? name : ''}</span>
         <span className={textCss.row}>
           {row.presence !== 'new' && (
-            <Button size="compact-xs" variant="default" onClick={() => openRow(base, row, table)}>
-              Open in baseline
-            </Button>
+            <SmallButton onClick={() => openRow(base, row, table)}>Open in baseline</SmallButton>
           )}
           {row.presence !== 'gone' && (
-            <Button size="compact-xs" variant="default" onClick={() => openRow(exp, row, table)}>
-              Open in experiment
-            </Button>
+            <SmallButton onClick={() => openRow(exp, row, table)}>Open in experiment</SmallButton>
           )}
-          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-            {copied ? 'Copied' : 'Copy row'}
-          </Button>
+          <CopyButton label="Copy row" text={() => rowText(row, table.columns)} />
         </span>
       </div>
       {pages.problem && <ProblemPanel problem={pages.problem} />}

@@ -1,5 +1,6 @@
 // Diff: changes from a baseline to the open profile.
-import { Button, SegmentedControl } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
@@ -19,15 +20,16 @@ import { parseSteps } from '../../lib/stepSelection'
 import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import type { Values } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card, LinkButton, Placeholder } from '../../widgets/basics'
 import { CaptureProblem } from '../../widgets/capturePicker'
+import { Switch } from '../../widgets/choice'
 import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
@@ -58,11 +60,7 @@ function measureOf(route: Values, exp: Profile, base: Profile | null) {
   return { measures, measure }
 }
 
-/** The time that the server compared. */
-const measureLabel = (view: View) =>
-  String(
-    payloadByName(view, 'compared', 'figures')?.figures.find(({ metric }) => metric.key === 'measure')?.value ?? '',
-  )
+const measureLabel = (view: View) => String(figureValue(payloadByName(view, 'compared', 'figures'), 'measure') ?? '')
 
 export function Diff({ catalog: all, profile, base }: PageProps) {
   const route = useRoute()
@@ -131,7 +129,6 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
   )
 }
 
-/** There is no second profile. */
 function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
   return (
     <div className={basicsCss.panel}>
@@ -151,7 +148,6 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
   )
 }
 
-/** No related profile: asks for a baseline. */
 const Question = () => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>
@@ -224,11 +220,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
       {sameAddress(base, exp) && CHOSEN.every((key) => base[key] === exp[key]) && (
         <p className={textCss.none} role="status">
           Baseline and experiment are the same profile and steps. Select different steps or a mode on either side.{' '}
-          {other && (
-            <button type="button" className={textCss.link} onClick={() => setBaseline(other)}>
-              Compare with {addressText(other)}
-            </button>
-          )}
+          {other && <LinkButton onClick={() => setBaseline(other)}>Compare with {addressText(other)}</LinkButton>}
         </p>
       )}
       <ViewFrame
@@ -290,7 +282,7 @@ function Page({ view }: { view: View }) {
     <div className={layoutCss.grid}>
       {headline && (
         <HeadlineCard below>
-          <Headline figures={headline.figures} alarms={new Map()} />
+          <Headline figures={headline.figures} />
           {first && (
             <HeadlineSentence severity={first.severity}>
               <Sentence notice={first} text={first.text} />{' '}
@@ -325,15 +317,11 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
       title={payload.title}
       subtitle={payload.subtitle}
       actions={
-        <SegmentedControl
-          size="xs"
+        <Switch
           value={form}
           onChange={setForm}
-          aria-label={`View of ${payload.title}`}
-          data={[
-            { value: 'chart', label: 'Chart' },
-            { value: 'table', label: 'Table' },
-          ]}
+          label={`View of ${payload.title}`}
+          options={{ chart: 'Chart', table: 'Table' }}
         />
       }
     >
@@ -349,7 +337,6 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
 }
 
 const NO_NODES: ReadonlySet<number> = new Set()
-/** Pixels of the pair of bars. */
 const PAIR_PX = 150
 
 function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
@@ -372,15 +359,11 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       title={tree.title}
       subtitle={`${device ? 'device' : 'host'} time of a call, including nested calls, ${metric?.window ?? ''}`}
       actions={
-        <SegmentedControl
-          size="xs"
+        <Switch
           value={isByChange ? 'change' : 'tree'}
           onChange={(next) => setRoute({ order: next === 'tree' ? '' : next })}
-          aria-label="Order of the calls"
-          data={[
-            { value: 'tree', label: 'Call order' },
-            { value: 'change', label: 'Largest change' },
-          ]}
+          label="Order of the calls"
+          options={{ tree: 'Call order', change: 'Largest change' }}
         />
       }
     >
@@ -415,9 +398,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
         <p className={textCss.none}>
           No calls with {device ? 'device' : 'host'} time on either side.{' '}
           {device && (
-            <button type="button" className={textCss.link} onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>
-              Show host time
-            </button>
+            <LinkButton onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>Show host time</LinkButton>
           )}
         </p>
       )}

@@ -1,27 +1,24 @@
 // Diff of two memory snapshots, by stack.
+
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { familyScales, format } from '../../lib/format'
 import { type Address, addressText, ofModel, resolveBaseline, spanOf, spanVersion } from '../../lib/profiles'
-import type { Row } from '../../lib/tableRows'
-import { DetailBlock } from '../../parts/detailBlock'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { StackBlock } from '../../parts/detailBlock'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useProfile, useView } from '../../state/data'
-import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
-import { Sentence } from '../../widgets/notices'
 import { ProblemPanel } from '../../widgets/problem'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
-import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { baselineState, setBaseline } from './compareBar'
 import css from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -82,26 +79,29 @@ function Compared({ base, baseline }: { base: Query; baseline: Address }) {
   const query = useMemo<Query>(() => ({ ...base, ...baselineState({ run, worker, span }) }), [base, run, worker, span])
   const resource = useView('snapshot_diff', query)
   return (
-    <>
-      <ViewFrame resource={resource} bones={<Placeholder height={240} />}>
-        {(view) => <Top view={view} />}
-      </ViewFrame>
-      {resource.data && (
-        <TableSection
-          view="snapshot_diff"
-          base={query}
-          groups={GROUPS}
-          placeholder="Search lines, text or /regex/"
-          detail={(row) => <Detail row={row} />}
-        />
-      )}
-    </>
+    <TablePage
+      view="snapshot_diff"
+      resource={resource}
+      base={query}
+      bones={240}
+      top={(view) => <Top view={view} />}
+      waits
+      groups={GROUPS}
+      placeholder="Search lines, text or /regex/"
+      detail={(row) => {
+        const stack = String(row.allocation_stack ?? '')
+        return (
+          <div className={css.detail}>
+            <StackBlock title="Stack" small={format(stack.split(';').length, 'count')} stacks={[stack]} />
+          </div>
+        )
+      }}
+    />
   )
 }
 
 function Top({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   const figures = payloadByName(view, 'snapshot_figures', 'table')
   // The sentence uses the table's unit, so that equal bytes have equal digits.
   const scale =
@@ -109,35 +109,14 @@ function Top({ view }: { view: View }) {
   return (
     <div className={layoutCss.column}>
       <HeadlineCard className={css.head} below>
-        {answer && (
-          <HeadlineSentence severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} scale={scale} />
-          </HeadlineSentence>
-        )}
-        {headline && <Headline figures={headline.figures} alarms={new Map()} scale={scale} />}
+        <Answers view={view} scale={scale} />
+        {headline && <Headline figures={headline.figures} scale={scale} />}
       </HeadlineCard>
       {figures && (
         <Card title={figures.title}>
           <SmallTable table={figures} />
         </Card>
       )}
-    </div>
-  )
-}
-
-function Detail({ row }: { row: Row }) {
-  const prefs = usePrefs()
-  const stack = String(row.allocation_stack ?? '')
-  return (
-    <div className={css.detail}>
-      <DetailBlock
-        title="Stack"
-        small={format(stack.split(';').length, 'count')}
-        actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
-        wide
-      >
-        <StackFrames stack={stack} editor={prefs.editor} />
-      </DetailBlock>
     </div>
   )
 }

@@ -1,21 +1,17 @@
 // Compiled code: compilation, regions, graph breaks, kernels.
-import { Button } from '@mantine/core'
-import { useMemo } from 'react'
-import type { Query } from '../../api/client'
-import type { Figure, Table } from '../../api/payloads'
+
+import type { Figure, Table, View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { HeadlineSentence, SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
-import { Placeholder } from '../../widgets/basics'
-import { Headline } from '../../widgets/figures'
-import frameCss from '../../parts/viewFrame.module.css'
+import { SmallButton } from '../../widgets/basics'
 
 const GROUPS: Group[] = [
   { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
@@ -29,45 +25,37 @@ const REGION = 'Torch-Compiled Region: '
 export function Compiled({ base }: PageProps) {
   const resource = useView('compiled', base)
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
-        {(view) => {
-          const figures = payloadByName(view, 'summary', 'figures')?.figures
-          return (
-            figures && (
-              <HeadlineCard below>
-                <Headline figures={figures} alarms={new Map()} />
-                <HeadlineSentence severity="info">
-                  {answered(figures, payloadByName(view, 'graph_breaks', 'table'))}{' '}
-                  <Button
-                    size="compact-xs"
-                    variant="default"
-                    onClick={() => followLink({ view: 'findings', params: {}, text: '' })}
-                  >
-                    Show findings
-                  </Button>
-                </HeadlineSentence>
-              </HeadlineCard>
-            )
-          )
-        }}
-      </ViewFrame>
-      {(resource.data || !resource.problem) && (
-        <TableSection
-          view="compiled"
-          base={base}
-          groups={GROUPS}
-          placeholder="Search, text or /regex/"
-          detail={(row, table) => <Detail row={row} table={table} base={base} />}
-        />
-      )}
-    </div>
+    <TablePage
+      view="compiled"
+      resource={resource}
+      base={base}
+      bones={78}
+      top={(view) => <Top view={view} />}
+      groups={GROUPS}
+      placeholder="Search, text or /regex/"
+      detail={(row, table) => <RowDetail row={row} table={table} base={base} by={[behind(row)]} />}
+    />
   )
 }
 
-/** Compilation cost and graph breaks in one sentence. */
+function Top({ view }: { view: View }) {
+  const figures = payloadByName(view, 'summary', 'figures')?.figures
+  return (
+    figures && (
+      <SummaryCard view={view}>
+        <HeadlineSentence severity="info">
+          {answered(figures, payloadByName(view, 'graph_breaks', 'table'))}{' '}
+          <SmallButton onClick={() => followLink({ view: 'findings', params: {}, text: '' })}>
+            Show findings
+          </SmallButton>
+        </HeadlineSentence>
+      </SummaryCard>
+    )
+  )
+}
+
 function answered(figures: readonly Figure[], breaks: Table | null): string {
-  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const value = (key: string) => Number(figureValue({ figures }, key) ?? 0)
   const again = value('recompilations')
   const compiling =
     value('compilations') > 0
@@ -88,9 +76,4 @@ function behind(row: Row): string {
   if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
   if (row.step !== undefined) return `name:ProfilerStep#${row.step}`
   return `name:${REGION}${String(row.region ?? row.break_to).split(', ')[0]}`
-}
-
-function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
-  const by = useMemo(() => [behind(row)], [row])
-  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
 }

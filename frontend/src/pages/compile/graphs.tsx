@@ -1,23 +1,22 @@
 // Graphs: replayed device time, nodes and replays.
 
-import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
-import type { Figure, Metric, Table, View } from '../../api/payloads'
+import type { Column, Metric, Table, View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
-import { DetailBlock, FirstRows } from '../../parts/detailBlock'
+import { DetailBlock, EventFacts, FirstRows, showEvent } from '../../parts/detailBlock'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { followLink, showInTimeline } from '../../state/links'
+import { followLink } from '../../state/links'
 import { joinList } from '../../state/tensorboardHash'
 import { setRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
-import { FigureList, Headline } from '../../widgets/figures'
+import { Headline } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { Sentence } from '../../widgets/notices'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -27,7 +26,6 @@ const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel'
 const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
 const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
 const GROUPS = [GRAPHS, NODES, REPLAYS]
-/** Sources of operators, in words. */
 const FROM: Record<string, string> = {
   by_annotation: 'annotations',
   by_capture: 'the capture in this trace',
@@ -39,40 +37,34 @@ const OF_GRAPH = { nodes: 40, replays: 8 }
 export function Graphs({ base }: PageProps) {
   const resource = useView('graphs', base)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} base={base} />}
-    </ViewFrame>
+    <TablePage
+      view="graphs"
+      resource={resource}
+      base={base}
+      bones={500}
+      top={(view) => (
+        <div className={layoutCss.grid}>
+          <Answer view={view} />
+          <CoverageCard view={view} />
+        </div>
+      )}
+      groups={GROUPS}
+      waits
+      placeholder="Search, text or /regex/"
+      detail={(row, table) => <Detail row={row} table={table} base={base} />}
+    />
   )
 }
 
-function Page({ view, base }: { view: View; base: Query }) {
-  return (
-    <div className={frameCss.page}>
-      <div className={layoutCss.grid}>
-        <Answer view={view} />
-        <CoverageCard view={view} />
-      </div>
-      <TableSection
-        view="graphs"
-        base={base}
-        groups={GROUPS}
-        placeholder="Search, text or /regex/"
-        detail={(row, table) => <Detail row={row} table={table} base={base} />}
-      />
-    </div>
-  )
-}
-
-/** Replayed time and its known operators. */
 function Answer({ view }: { view: View }) {
   const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
-  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const value = (key: string) => Number(figureValue({ figures }, key) ?? 0)
   const parts = payloadByName(view, 'coverage', 'breakdown')?.parts ?? []
   const notes = notesOf(view).filter(({ rule }) => ON_CAPTURES.has(rule))
   const most = [...parts].sort((a, b) => b.value - a.value)[0]
   return (
     <HeadlineCard label="Graphs" below>
-      <Headline figures={figures} alarms={new Map()} />
+      <Headline figures={figures} />
       {value('replays') > 0 && (
         <HeadlineSentence severity="info">
           {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
@@ -105,7 +97,6 @@ function sourceOf(view: View): string {
   return sources.size === 1 ? ` ${[...sources][0]}` : ''
 }
 
-/** Replayed time by source of attribution. */
 function CoverageCard({ view }: { view: View }) {
   const coverage = payloadByName(view, 'coverage', 'breakdown')
   const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
@@ -122,45 +113,28 @@ function CoverageCard({ view }: { view: View }) {
   )
 }
 
+const isRecorded = ({ metric }: Column) => metric.key !== 'event'
+
 function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
-  const { start_ns: start, dur_ns: dur, event } = row
-  const show = showFirst(row)
   return (
-    <div className={layoutCss.column}>
-      {show && typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
-        <span>
-          <Button size="compact-xs" variant="default" leftSection={<TimelineIcon />} onClick={show}>
-            {table.name === 'graphs' ? 'Show the first replay in the timeline' : 'Show in timeline'}
-          </Button>
-        </span>
-      )}
-      {table.name === 'graphs' && <OfGraph row={row} base={base} />}
-      <FigureList figures={figuresOf(row, table)} exact />
-    </div>
+    <EventFacts
+      row={row}
+      table={table}
+      leftSection={<TimelineIcon />}
+      isShown={isRecorded}
+      more={table.name === 'graphs' && <OfGraph row={row} base={base} />}
+    >
+      {table.name === 'graphs' ? 'Show the first replay in the timeline' : 'Show in timeline'}
+    </EventFacts>
   )
 }
 
-function showFirst({ start_ns: start, dur_ns: dur, event }: Row): (() => void) | null {
-  if (typeof start !== 'number' || typeof dur !== 'number' || typeof event !== 'number') return null
-  return () => showInTimeline(event, start, dur)
-}
-
-const figuresOf = (row: Row, table: Table): Figure[] =>
-  table.columns.flatMap(({ metric }) =>
-    metric.key === 'event' ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
-  )
-
-/** A graph's nodes, repeats and replays. */
 function OfGraph({ row, base }: { row: Row; base: Query }) {
   const where = `captured_graph:${row.captured_graph}`
   const open = (group: string) =>
     setRoute({ group, where: joinList([where]), row: '', sort: '', cols: '', search: '' }, true)
-  const all = (group: string) => (
-    <Button size="compact-xs" variant="default" onClick={() => open(group)}>
-      Show all
-    </Button>
-  )
-  const show = { label: 'Show in the timeline', of: (each: Row) => showFirst(each) ?? (() => {}) }
+  const all = (group: string) => <SmallButton onClick={() => open(group)}>Show all</SmallButton>
+  const show = { label: 'Show in the timeline', of: (each: Row) => showEvent(each) ?? (() => {}) }
   return (
     <>
       {typeof row.graph_repeats === 'number' && (

@@ -1,31 +1,27 @@
 // Launches: queue depth, latencies, short kernels, runtime calls.
 
-import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
-import type { Figure, Table, View } from '../../api/payloads'
+import type { Figure, Figures, Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle, shortKernel } from '../../lib/names'
 import type { Row } from '../../lib/tableRows'
-import { DetailBlock, FirstRows } from '../../parts/detailBlock'
+import { EventFacts, FirstRows, RowFigures, StackBlock } from '../../parts/detailBlock'
 import { HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureOf, figureValue, payloadByName } from '../../parts/payloadByName'
 import { firstNumber, RowDetail } from '../../parts/rowDetail'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { showHits, showInTimeline } from '../../state/links'
-import { setPrefs, usePrefs } from '../../state/prefs'
+import { showHits } from '../../state/links'
 import { joinList } from '../../state/tensorboardHash'
 import { setRoute } from '../../state/urlState'
-import { Card, Placeholder, Value } from '../../widgets/basics'
+import { Card, LinkButton, SmallButton, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
-import { FigureList, Headline } from '../../widgets/figures'
+import { Headline } from '../../widgets/figures'
 import { Advice } from '../../widgets/notices'
-import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { kernelsOf } from '../../widgets/tableCells'
-import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './launches.module.css'
@@ -48,29 +44,24 @@ const CALLER = ['operator', 'caller_phase', 'caller_frame']
 export function Launches({ base }: PageProps) {
   const resource = useView('launches', base)
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
-        {(view) => (
-          <div className={layoutCss.grid}>
-            <Phases view={view} />
-            <Answer view={view} />
-          </div>
-        )}
-      </ViewFrame>
-      {(resource.data || !resource.problem) && (
-        <TableSection
-          view="launches"
-          base={base}
-          groups={GROUPS}
-          placeholder="Search, text or /regex/"
-          detail={(row, table) => <Detail row={row} table={table} base={base} />}
-        />
+    <TablePage
+      view="launches"
+      resource={resource}
+      base={base}
+      bones={78}
+      top={(view) => (
+        <div className={layoutCss.grid}>
+          <Phases view={view} />
+          <Answer view={view} />
+        </div>
       )}
-    </div>
+      groups={GROUPS}
+      placeholder="Search, text or /regex/"
+      detail={(row, table) => <Detail row={row} table={table} base={base} />}
+    />
   )
 }
 
-/** Launch figures and the distribution of the three phases. */
 function Phases({ view }: { view: View }) {
   const summary = payloadByName(view, 'launch_summary', 'figures')
   const answer = payloadByName(view, 'launch_answer', 'notices')?.notices[0]
@@ -81,7 +72,7 @@ function Phases({ view }: { view: View }) {
   return (
     <>
       <HeadlineCard label="Launches" below>
-        <Headline figures={summary.figures} alarms={new Map()} />
+        <Headline figures={summary.figures} />
         <p className={css.say} data-testid="launch-answer">
           <Advice notice={answer} />
         </p>
@@ -102,13 +93,6 @@ function Phases({ view }: { view: View }) {
   )
 }
 
-type Facts = (key: string) => Figure | undefined
-
-const factsOf =
-  (figures: readonly Figure[]): Facts =>
-  (key) =>
-    figures.find(({ metric }) => metric.key === key)
-
 function Answer({ view }: { view: View }) {
   const summary = payloadByName(view, 'summary', 'figures')
   const call = payloadByName(view, 'longest_call', 'figures')
@@ -116,19 +100,18 @@ function Answer({ view }: { view: View }) {
   if (!summary) return null
   return (
     <HeadlineCard className={css.answer}>
-      <Headline figures={summary.figures} alarms={new Map()} />
-      {call && caller && <LaunchesSentence call={factsOf(call.figures)} caller={factsOf(caller.figures)} />}
+      <Headline figures={summary.figures} />
+      {call && caller && <LaunchesSentence call={call} caller={caller} />}
     </HeadlineCard>
   )
 }
 
-/** The first row as a sentence. */
-function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
-  const name = String(call('name')?.value ?? '')
-  const idle = call('device_idle_ns')
+function LaunchesSentence({ call, caller }: { call: Figures; caller: Figures }) {
+  const name = String(figureValue(call, 'name') ?? '')
+  const idle = figureOf(call, 'device_idle_ns')
   const idles = Number(idle?.value ?? 0) > 0
-  const [time, part] = idles ? [idle, caller('device_idle_ns')] : [call('host_self_ns'), caller('host_self_ns')]
-  const calls = Number(call('calls')?.value ?? 0)
+  const [time, part] = [call, caller].map((figures) => figureOf(figures, idles ? 'device_idle_ns' : 'host_self_ns'))
+  const calls = Number(figureValue(call, 'calls') ?? 0)
   return (
     <p className={css.say} data-testid="answer">
       {idles ? 'During device idle time, the CPU spends most time in ' : 'The CPU spends most time in '}
@@ -138,24 +121,18 @@ function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
       {idle && !idles && '; the device is never idle during these calls'}
       {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
-        <button
-          type="button"
-          className={textCss.link}
-          onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}
-        >
+        <LinkButton onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}>
           Show callers
-        </button>
-        <button type="button" className={textCss.link} onClick={() => showHits([`name:${name}`, 'kind:runtime'], name)}>
-          Show in timeline
-        </button>
+        </LinkButton>
+        <LinkButton onClick={() => showHits([`name:${name}`, 'kind:runtime'], name)}>Show in timeline</LinkButton>
       </span>
     </p>
   )
 }
 
-function CallerText({ caller, part, whole }: { caller: Facts; part?: Figure; whole?: Figure }) {
+function CallerText({ caller, part, whole }: { caller: Figures; part?: Figure; whole?: Figure }) {
   const text = (key: string) => {
-    const value = caller(key)?.value
+    const value = figureValue(caller, key)
     return typeof value === 'string' && value !== '' ? value : null
   }
   const [operator, phase, frame] = CALLER.map(text)
@@ -208,14 +185,13 @@ const Code = ({ text, room = 56 }: { text: string; room?: number }) => (
 
 function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
   if (MOMENTS.has(table.name)) return <Moment row={row} table={table} />
-  if (table.name === 'queue_depths') return <FigureList figures={figuresOf(row, table)} exact />
-  if (!CALLS.has(table.name)) return <RowDetail row={row} table={table} base={base} stacks={false} />
+  if (table.name === 'queue_depths') return <RowFigures row={row} table={table} />
+  if (!CALLS.has(table.name)) return <RowDetail row={row} table={table} base={base} />
   return (
     <RowDetail
       row={row}
       table={table}
       base={base}
-      stacks={false}
       extra={KIND}
       more={(instances) => (
         <>
@@ -227,37 +203,30 @@ function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
   )
 }
 
-const figuresOf = (row: Row, table: Table): Figure[] =>
-  table.columns.flatMap(({ metric, hidden }) => (hidden ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }]))
-
 /** A late launch, or the first repeat of a sequence: its numbers, and the way to its events. */
 function Moment({ row, table }: { row: Row; table: Table }) {
-  const { start_ns: start, dur_ns: dur, event } = row
+  const { kernel_sequence: sequence } = row
   return (
-    <div className={layoutCss.column}>
-      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
-        <span>
-          <Button size="compact-xs" variant="default" onClick={() => showInTimeline(event, start, dur)}>
-            Show in timeline
-          </Button>
-        </span>
-      )}
-      {typeof row.kernel_sequence === 'string' && (
-        <ol className={css.kernels} aria-label="Kernels">
-          {kernelsOf(row.kernel_sequence).map((name, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: one kernel may stand at several places, which never change.
-            <li key={i} className={textCss.mono} title={name}>
-              {shortKernel(name)}
-            </li>
-          ))}
-        </ol>
-      )}
-      <FigureList figures={figuresOf(row, table).filter(({ metric }) => metric.key !== 'kernel_sequence')} exact />
-    </div>
+    <EventFacts
+      row={row}
+      table={table}
+      isShown={({ hidden, metric }) => !hidden && metric.key !== 'kernel_sequence'}
+      more={
+        typeof sequence === 'string' && (
+          <ol className={css.kernels} aria-label="Kernels">
+            {kernelsOf(sequence).map((name, i) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: one kernel may stand at several places, which never change.
+              <li key={i} className={textCss.mono} title={name}>
+                {shortKernel(name)}
+              </li>
+            ))}
+          </ol>
+        )
+      }
+    />
   )
 }
 
-/** Callers of a name. */
 function Callers({ name, base }: { name: string; base: Query }) {
   const where = `name:${name}`
   return (
@@ -274,36 +243,27 @@ function Callers({ name, base }: { name: string; base: Query }) {
         of: (row, key) => () => showHits([...key.map((each) => `${each}:${row[each] ?? ''}`), 'kind:runtime'], name),
       }}
       more={
-        <Button
-          size="compact-xs"
-          variant="default"
+        <SmallButton
           onClick={() => setRoute({ group: BY_CALLER, where: joinList([where]), row: '', sort: '', cols: '' }, true)}
         >
           Show all
-        </Button>
+        </SmallButton>
       }
       testid="callers"
     />
   )
 }
 
-/** The longest call's stack. */
 function LongestStack({ instances, base }: { instances: Table; base: Query }) {
-  const prefs = usePrefs()
   const event = instances.rows.length > 0 ? firstNumber(instances.rows[0], ['event']) : null
   const resource = useView('events', { ...base, event: event ?? 0 }, event !== null)
   const stack = resource.data?.payloads.stack
   if (stack?.kind !== 'figures') return null
   return (
-    <DetailBlock
+    <StackBlock
       title="Call stack of the longest call"
       small={stack.subtitle}
-      actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
-      wide
-    >
-      {stack.figures.map((figure) => (
-        <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
-      ))}
-    </DetailBlock>
+      stacks={stack.figures.map(({ value }) => String(value ?? ''))}
+    />
   )
 }

@@ -1,11 +1,13 @@
 // Allocator totals that the profile reports.
-import { Checkbox, NativeSelect } from '@mantine/core'
+
+import { Checkbox } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Figures, Profile, View } from '../../api/payloads'
 import { format } from '../../lib/format'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
 import { FigureList } from '../../widgets/figures'
 import { DevicePicker } from './devicePicker'
@@ -32,12 +34,11 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   )
   if (!series || !names || !peaks) return null
   const choice = (
-    <NativeSelect
-      size="xs"
-      aria-label="Allocator"
+    <Choice
+      label="Allocator"
       value={allocator}
-      onChange={(event) => setRoute({ allocator: event.currentTarget.value }, true)}
-      data={[
+      onChange={(next) => setRoute({ allocator: next }, true)}
+      options={[
         { value: '', label: ALL },
         ...names.figures.map(({ metric }) => ({ value: metric.title, label: metric.title })),
       ]}
@@ -71,7 +72,6 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   )
 }
 
-/** The first curve's peak, if visible. */
 function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
   const [most, when] = peaks?.figures ?? []
   if (typeof most?.value !== 'number' || typeof when?.value !== 'number') return null
@@ -82,7 +82,7 @@ function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number
 
 export function ZeroSwitch({ counts }: { counts: Figures | null }) {
   const { zeros } = useRoute()
-  const zero = counts?.figures.find(({ metric }) => metric.key === 'zero_components')?.value
+  const zero = figureValue(counts, 'zero_components')
   if (typeof zero !== 'number' || zero === 0) return null
   return (
     <Checkbox

@@ -1,35 +1,29 @@
 // Memory by category over time.
-import { Button } from '@mantine/core'
 import { useMemo } from 'react'
-import type { Query } from '../../api/client'
 import type { Breakdown, Figures, Series, View } from '../../api/payloads'
-import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { NoticesCard, SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder, Swatch } from '../../widgets/basics'
+import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
-import { Headline } from '../../widgets/figures'
-import { NoticeList, Sentence } from '../../widgets/notices'
 import { SmallTable } from '../../widgets/smallTable'
-import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './categories.module.css'
 
 export function Categories({ base }: PageProps) {
   const { start_ns = '', end_ns = '', at_ns = '' } = useRoute()
-  const query = useMemo<Query>(() => ({ ...base, start_ns, end_ns, at_ns }), [base, start_ns, end_ns, at_ns])
+  const query = useQuery(base, { start_ns, end_ns, at_ns })
   const resource = useView('categories', query)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={420} />}>
+    <ViewFrame resource={resource} bones={420}>
       {(view) => <Page view={view} />}
     </ViewFrame>
   )
@@ -37,23 +31,12 @@ export function Categories({ base }: PageProps) {
 
 function Page({ view }: { view: View }) {
   const summary = payloadByName(view, 'summary', 'figures')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   const series = payloadByName(view, 'curve', 'series')
   const bar = payloadByName(view, 'composition', 'breakdown')
   const table = payloadByName(view, 'memory_categories', 'table')
-  const notes = payloadByName(view, 'data_quality', 'notices')
   return (
     <div className={layoutCss.column}>
-      {summary && (
-        <HeadlineCard below>
-          <Headline figures={summary.figures} alarms={new Map()} />
-          {answer && (
-            <HeadlineSentence severity={answer.severity}>
-              <Sentence notice={answer} text={answer.text} />
-            </HeadlineSentence>
-          )}
-        </HeadlineCard>
-      )}
+      <SummaryCard view={view} />
       <div className={css.top}>
         {series && <CurveCard series={series} summary={summary} />}
         {bar && <NowCard bar={bar} />}
@@ -63,18 +46,13 @@ function Page({ view }: { view: View }) {
           <SmallTable table={table} />
         </Card>
       )}
-      {notes && notes.notices.length > 0 && (
-        <Card title={notes.title}>
-          <NoticeList notices={notes.notices} onLink={followLink} none="" />
-        </Card>
-      )}
+      <NoticesCard view={view} />
     </div>
   )
 }
 
 function marksOf(series: Series, summary: Figures | null, moment: number | null): CurveMarks {
-  const of = (key: string) => summary?.figures.find(({ metric }) => metric.key === key)?.value
-  const [most, when] = [of('categories_peak_bytes'), of('categories_peak_time_ns')]
+  const [most, when] = ['categories_peak_bytes', 'categories_peak_time_ns'].map((key) => figureValue(summary, key))
   const [start, end] = windowOf(series)
   const known = typeof most === 'number' && typeof when === 'number' && when >= start && when <= end
   return { bands: [], peak: known ? { x: when, y: most, label: format(most, 'bytes') } : null, moment }
@@ -106,14 +84,7 @@ function CurveCard({ series, summary }: { series: Series; summary: Figures | nul
         onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '' }, true)}
         onMoment={(at) => setRoute({ at_ns: String(at) }, true)}
       />
-      <ul className={breakdownCss.key}>
-        {[...series.lines].reverse().map(({ metric, category }) => (
-          <li key={metric.key}>
-            <Swatch color={categoryColor(category)} />
-            {metric.title}
-          </li>
-        ))}
-      </ul>
+      <LineKeys lines={[...series.lines].reverse()} />
     </Card>
   )
 }
@@ -123,13 +94,7 @@ function NowCard({ bar }: { bar: Breakdown }) {
   return (
     <Card
       title={at_ns ? `Memory at ${format(Number(at_ns), 'ns')}` : 'Memory at the peak'}
-      actions={
-        at_ns && (
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at_ns: '' }, true)}>
-            At the peak
-          </Button>
-        )
-      }
+      actions={at_ns && <SmallButton onClick={() => setRoute({ at_ns: '' }, true)}>At the peak</SmallButton>}
     >
       {bar.total > 0 ? (
         <BreakdownBar payload={bar} onLink={followLink} stacked />

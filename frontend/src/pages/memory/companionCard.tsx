@@ -1,12 +1,11 @@
 // Links to profiles recorded together with the open one.
-import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, Profile } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { addressText } from '../../lib/profiles'
 import { type Companion, useCompanions } from '../../state/companions'
 import { openViewOfProfile } from '../../state/urlState'
-import { Card } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 import css from './companionCard.module.css'
 
@@ -38,23 +37,17 @@ export function CompanionCard(props: {
                   : ': overlap not checked'}
               </span>
               {beside.profile ? (
-                <Button
-                  size="compact-xs"
-                  variant="default"
-                  onClick={() => openViewOfProfile({ ...beside.address }, view, params)}
-                >
+                <SmallButton onClick={() => openViewOfProfile({ ...beside.address }, view, params)}>
                   {label}
-                </Button>
+                </SmallButton>
               ) : (
-                <Button
-                  size="compact-xs"
-                  variant="default"
+                <SmallButton
                   loading={wanted === key}
                   onClick={() => setWanted(key)}
                   title="Loads the profile and checks whether both were recorded together"
                 >
                   Check recording times
-                </Button>
+                </SmallButton>
               )}
             </li>
           )

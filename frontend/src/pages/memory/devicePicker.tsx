@@ -1,8 +1,9 @@
 // The device picker of memory pages.
-import { NativeSelect, SegmentedControl } from '@mantine/core'
+
 import type { Figures } from '../../api/payloads'
 import type { Values } from '../../state/tensorboardHash'
 import { setRoute } from '../../state/urlState'
+import { Choice, Switch } from '../../widgets/choice'
 import css from './devicePicker.module.css'
 
 export function DevicePicker(props: {
@@ -10,7 +11,6 @@ export function DevicePicker(props: {
   chosen: string
   /** Which one is shown without a word in the URL. */
   usual?: string
-  /** State that another device invalidates. */
   cleared: Values
 }) {
   const { devices, chosen, usual, cleared } = props
@@ -18,15 +18,7 @@ export function DevicePicker(props: {
   const choose = (name: string) => setRoute({ ...cleared, device: name === usual ? '' : name }, true)
   if (names.length === 1) return <b className={css.device}>{chosen}</b>
   if (names.length > 4) {
-    return (
-      <NativeSelect
-        className={css.device}
-        aria-label="Device"
-        value={chosen}
-        onChange={(event) => choose(event.currentTarget.value)}
-        data={names}
-      />
-    )
+    return <Choice className={css.device} label="Device" value={chosen} onChange={choose} options={names} size="sm" />
   }
-  return <SegmentedControl className={css.device} aria-label="Device" value={chosen} onChange={choose} data={names} />
+  return <Switch className={css.device} label="Device" value={chosen} onChange={choose} options={names} size="sm" />
 }

@@ -1,37 +1,31 @@
 // Growth: stacks that retain more after each step.
+
 import { Button } from '@mantine/core'
-import { useEffect, useMemo } from 'react'
-import type { Query } from '../../api/client'
+import { useEffect } from 'react'
 import type { Series, Table, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import type { Row } from '../../lib/tableRows'
-import { DetailBlock } from '../../parts/detailBlock'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { rowFigures, StackBlock } from '../../parts/detailBlock'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
-import { setPrefs, usePrefs } from '../../state/prefs'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
+import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
-import { Sentence } from '../../widgets/notices'
-import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { DevicePicker } from './devicePicker'
 import { EventField } from './snapshotBar'
 import css from '../../parts/pageHead.module.css'
-import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 
 const STEPS = 'growth_steps'
 /** Columns that tell rows apart or order them. */
 const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
-/** Rows of these are stacks. */
 const STACKS = ['growth_stacks', 'changed_stacks']
-/** Tables of two moments. */
 const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
   { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
@@ -53,37 +47,30 @@ export function Growth({ base }: PageProps) {
   useEffect(() => {
     if (OF_STACK.includes(group) && route.stack && !route.where) setRoute({ where: `stack_number:${route.stack}` })
   }, [group, route.stack])
-  const moments = useMemo<Query>(() => ({ ...base, device, at, against }), [base, device, at, against])
-  const query = useMemo<Query>(() => ({ ...moments, stack }), [moments, stack])
+  const moments = useQuery(base, { device, at, against })
+  const query = useQuery(moments, { stack })
   const resource = useView('growth', query)
   const compares = group !== STACKS[0]
   const filters = () => compares && resource.data && <Moments view={resource.data} />
   return (
-    <div className={frameCss.page}>
-      <ViewFrame
-        resource={resource}
-        bones={<Placeholder height={300} />}
-        action={
-          device || at || against || stack ? (
-            <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
-              Reset to the default events
-            </Button>
-          ) : undefined
-        }
-      >
-        {(view) => <Top view={view} chosen={stack !== ''} />}
-      </ViewFrame>
-      {(resource.data || !resource.problem) && (
-        <TableSection
-          view="growth"
-          base={moments}
-          groups={GROUPS}
-          filters={filters}
-          placeholder="Search lines, text or /regex/"
-          detail={(row, table) => <Detail row={row} table={table} />}
-        />
-      )}
-    </div>
+    <TablePage
+      view="growth"
+      resource={resource}
+      base={moments}
+      bones={300}
+      action={
+        device || at || against || stack ? (
+          <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
+            Reset to the default events
+          </Button>
+        ) : undefined
+      }
+      top={(view) => <Top view={view} chosen={stack !== ''} />}
+      groups={GROUPS}
+      filters={filters}
+      placeholder="Search lines, text or /regex/"
+      detail={(row, table) => <Detail row={row} table={table} />}
+    />
   )
 }
 
@@ -91,16 +78,11 @@ function Top({ view, chosen }: { view: View; chosen: boolean }) {
   const summary = payloadByName(view, 'summary', 'figures')
   const devices = payloadByName(view, 'devices', 'figures')
   const live = payloadByName(view, 'live', 'series')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   if (!summary) return null
   return (
     <div className={layoutCss.column}>
       <HeadlineCard label={summary.title} className={css.head} below>
-        {answer && (
-          <HeadlineSentence severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} />
-          </HeadlineSentence>
-        )}
+        <Answers view={view} />
         <span className={css.figures}>
           {devices && (
             <DevicePicker
@@ -109,7 +91,7 @@ function Top({ view, chosen }: { view: View; chosen: boolean }) {
               cleared={{ at: '', against: '', stack: '', row: '' }}
             />
           )}
-          <Headline figures={summary.figures} alarms={new Map()} />
+          <Headline figures={summary.figures} />
         </span>
       </HeadlineCard>
       {live && <LiveCard live={live} chosen={chosen} />}
@@ -124,9 +106,7 @@ function LiveCard({ live, chosen }: { live: Series; chosen: boolean }) {
       subtitle={live.subtitle}
       actions={
         chosen ? (
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ stack: '', row: '' }, true)}>
-            Largest growth
-          </Button>
+          <SmallButton onClick={() => setRoute({ stack: '', row: '' }, true)}>Largest growth</SmallButton>
         ) : undefined
       }
     >
@@ -135,7 +115,6 @@ function LiveCard({ live, chosen }: { live: Series; chosen: boolean }) {
   )
 }
 
-/** Which moments are compared. */
 function Moments({ view }: { view: View }) {
   const { at = '', against = '' } = useRoute()
   const [from, to] =
@@ -149,47 +128,31 @@ function Moments({ view }: { view: View }) {
 }
 
 function Detail({ row, table }: { row: Row; table: Table }) {
-  const prefs = usePrefs()
   const stack = row.allocation_stack
   const number = row.stack_number
   const event = table.name === STEPS ? row.event_number : null
   // Figures that the row omits.
-  const extra = table.columns.flatMap(({ metric, hidden }) =>
-    hidden && !INTERNAL.includes(metric.key) ? [{ metric, value: row[metric.key] ?? null, note: '' }] : [],
-  )
+  const extra = rowFigures(row, table, ({ metric, hidden }) => hidden && !INTERNAL.includes(metric.key))
   return (
     <div className={css.detail}>
       <span className={textCss.row}>
         {typeof event === 'number' && (
           <>
-            <Button size="compact-xs" variant="default" onClick={() => compare({ against: String(event) })}>
-              Compare from here
-            </Button>
-            <Button size="compact-xs" variant="default" onClick={() => compare({ at: String(event) })}>
-              Compare to here
-            </Button>
+            <SmallButton onClick={() => compare({ against: String(event) })}>Compare from here</SmallButton>
+            <SmallButton onClick={() => compare({ at: String(event) })}>Compare to here</SmallButton>
           </>
         )}
         {typeof number === 'number' && table.name !== 'changed_blocks' && (
-          <Button
-            size="compact-xs"
-            variant="default"
+          <SmallButton
             onClick={() => setRoute({ group: 'changed_blocks', where: `stack_number:${number}`, row: '' }, true)}
           >
             Show blocks
-          </Button>
+          </SmallButton>
         )}
       </span>
       {extra.length > 0 && <FigureList figures={extra} exact />}
       {typeof stack === 'string' && (
-        <DetailBlock
-          title="Stack"
-          small={format(stack.split(';').length, 'count')}
-          actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
-          wide
-        >
-          <StackFrames stack={stack} editor={prefs.editor} />
-        </DetailBlock>
+        <StackBlock title="Stack" small={format(stack.split(';').length, 'count')} stacks={[stack]} />
       )}
     </div>
   )

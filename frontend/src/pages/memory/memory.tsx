@@ -1,5 +1,5 @@
 // Memory of a trace: curve, live memory, tables.
-import { Button, NativeSelect } from '@mantine/core'
+
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../../api/payloads'
@@ -9,15 +9,16 @@ import { shortFrame } from '../../lib/frames'
 import { shortenMiddle } from '../../lib/names'
 import { HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureOf, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { BreakdownBar, type OnLink } from '../../widgets/breakdown'
+import { Choice } from '../../widgets/choice'
 import { CurveBlock } from '../../widgets/curve'
 import { type Band, type CurveMarks, windowOf } from '../../widgets/curveOption'
 import { FigureList, Headline } from '../../widgets/figures'
@@ -105,10 +106,7 @@ interface Marking {
 const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Marking) => {
   const route = useRoute()
   const { device = '', start_ns = '', end_ns = '', at_ns = '', allocator = '' } = route
-  const query = useMemo<Query>(
-    () => ({ ...base, device, start_ns, end_ns, at_ns, allocator }),
-    [base, device, start_ns, end_ns, at_ns, allocator],
-  )
+  const query = useQuery(base, { device, start_ns, end_ns, at_ns, allocator })
   const resource = useView('memory', query)
   const shown = deviceOf(resource.data, device)
   const steps = String(base.steps ?? '')
@@ -127,7 +125,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   }, [])
   return (
     <div ref={page} className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={steps}>
+      <ViewFrame resource={resource} bones={330} steps={steps}>
         {(view) => <Top view={view} profile={profile} catalog={catalog} onLink={follow} />}
       </ViewFrame>
       <div ref={tables} className={css.anchor} />
@@ -176,7 +174,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
               cleared={ELSEWHERE}
             />
           )}
-          <Headline figures={summary.figures} alarms={new Map()} />
+          <Headline figures={summary.figures} />
         </HeadlineCard>
       )}
       <div className={css.top}>
@@ -195,11 +193,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   )
 }
 
-/** State that another device invalidates. */
 const ELSEWHERE = { where: '', row: '', at_ns: '', allocator: '' }
-
-const figureOf = (figures: Figures | null, key: string) =>
-  figures?.figures.find((figure) => figure.metric.key === key) ?? null
 
 const failuresOf = (marks: Series | null): CurveMarks['failures'] =>
   marks?.x.map((x, i) => {
@@ -251,18 +245,13 @@ function LiveCard({ bars, onLink }: { bars: Breakdown[]; onLink: OnLink }) {
       title={route.at_ns ? `Live at ${format(Number(route.at_ns), 'ns')}` : 'Live at the peak'}
       actions={
         <span className={textCss.row}>
-          {route.at_ns && (
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ at_ns: '' }, true)}>
-              At the peak
-            </Button>
-          )}
+          {route.at_ns && <SmallButton onClick={() => setRoute({ at_ns: '' }, true)}>At the peak</SmallButton>}
           {bars.length > 1 && (
-            <NativeSelect
-              size="xs"
-              aria-label="Group live memory by"
+            <Choice
+              label="Group live memory by"
               value={by.value}
-              onChange={(event) => setRoute({ live: event.currentTarget.value }, true)}
-              data={there.map(({ value, label }) => ({ value, label }))}
+              onChange={(next) => setRoute({ live: next }, true)}
+              options={there.map(({ value, label }) => ({ value, label }))}
             />
           )}
         </span>
@@ -356,7 +345,6 @@ function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) 
   )
 }
 
-/** The query without window. */
 const windowless = ({ run, worker, span, steps }: Query): Query => ({ run, worker, span, steps })
 
 const MODEL = 'memory_flow'
@@ -368,14 +356,9 @@ function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profile: Prof
     <Card title="Tensors of this worker">
       <p className={textCss.none}>Address, lifetime and allocating operator of each tensor.</p>
       {flows.map((address) => (
-        <Button
-          key={address.span}
-          size="compact-xs"
-          variant="default"
-          onClick={() => openViewOfProfile({ ...address }, MODEL, {})}
-        >
+        <SmallButton key={address.span} onClick={() => openViewOfProfile({ ...address }, MODEL, {})}>
           Open the memory flow{flows.length > 1 && ` of span ${address.span}`}
-        </Button>
+        </SmallButton>
       ))}
     </Card>
   )

@@ -1,16 +1,18 @@
 // Blocks of an allocator: filters and an opened row.
-import { Button, Menu, NativeSelect } from '@mantine/core'
+
+import { Menu } from '@mantine/core'
 import { useEffect } from 'react'
 import type { Breakdown, Table } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
 import type { Row } from '../../lib/tableRows'
+import { RowFigures } from '../../parts/detailBlock'
 import { showInTimeline } from '../../state/links'
 import { joinList, splitList } from '../../state/tensorboardHash'
-import { openView, setRoute, useRoute } from '../../state/urlState'
-import { useCopied } from '../../widgets/basics'
+import { openView, setRoute, useFilter, useRoute } from '../../state/urlState'
+import { CopyButton, SmallButton } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
 import type { Band } from '../../widgets/curveOption'
-import { FigureList } from '../../widgets/figures'
 import { ChevronDown } from '../../widgets/icons'
 import { RangeFilter } from '../../widgets/rangeFilter'
 import { rowText } from '../../widgets/tableRow'
@@ -22,7 +24,6 @@ import css from './memoryBlocks.module.css'
 export const BLOCKS = 'memory_events'
 export const SHAPES = 'memory_shapes'
 export const STEPS = 'memory_steps'
-/** Columns for a block's origin. */
 export const ORIGIN = ['name', 'outermost_operator', 'module', 'allocation_frame', 'allocation_phase']
 /** Columns that filter blocks; stored in the URL. */
 export const OF_BLOCK = [...ORIGIN, 'caller', 'allocation_step', 'block_state', 'outlives_step', 'block_number']
@@ -54,24 +55,16 @@ export function BlockFilters({ table, states }: { table: Table | null; states: B
   )
 }
 
-const STATE = 'block_state:'
-
 function StateFilter({ states }: { states: Breakdown }) {
-  const { where } = useRoute()
-  const now = splitList(where)
-  const chosen = now.find((item) => item.startsWith(STATE))?.slice(STATE.length) ?? ''
-  const choose = (state: string) => {
-    const others = now.filter((item) => !item.startsWith(STATE))
-    setRoute({ where: joinList(state ? [...others, STATE + state] : others), row: '' }, true)
-  }
+  const [chosen, choose] = useFilter('block_state')
   return (
-    <NativeSelect
+    <Choice
       size="sm"
       className={css.state}
-      aria-label="Block state"
+      label="Block state"
       value={chosen}
-      onChange={(event) => choose(event.currentTarget.value)}
-      data={[
+      onChange={choose}
+      options={[
         { value: '', label: 'Any state' },
         ...states.parts.map(({ metric, value }) => ({
           value: metric.title,
@@ -95,9 +88,7 @@ function FilterLikeBlock({ row, table }: { row: Row; table: Table }) {
   return (
     <Menu position="bottom-start" withinPortal>
       <Menu.Target>
-        <Button size="compact-xs" variant="default" rightSection={<ChevronDown />}>
-          Filter by
-        </Button>
+        <SmallButton rightSection={<ChevronDown />}>Filter by</SmallButton>
       </Menu.Target>
       <Menu.Dropdown>
         {columns.map(({ metric }) => (
@@ -135,7 +126,6 @@ export function lifeOf(row: Row, table: Table): Band | null {
 
 /** An opened block, marked on the curve. */
 export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (block: Band | null) => void }) {
-  const [copied, copy] = useCopied()
   const start = timeOf(row, 'allocated_at_ns')
   const end = timeOf(row, 'released_at_ns')
   const isBlock = table.name === BLOCKS
@@ -150,43 +140,18 @@ export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; on
         <span className={textCss.mono}>{String(row[table.name_column] ?? '')}</span>
         <span className={textCss.row}>
           {isBlock && at !== null && (
-            <Button size="compact-xs" variant="default" onClick={() => showInTimeline(null, at, (end ?? at) - at)}>
-              Show in timeline
-            </Button>
+            <SmallButton onClick={() => showInTimeline(null, at, (end ?? at) - at)}>Show in timeline</SmallButton>
           )}
-          {table.name === STEPS && (
-            <Button size="compact-xs" variant="default" onClick={() => showBlocks(row)}>
-              Show blocks
-            </Button>
-          )}
-          {table.name === SHAPES && (
-            <Button size="compact-xs" variant="default" onClick={() => showShapes(row)}>
-              Show shapes
-            </Button>
-          )}
+          {table.name === STEPS && <SmallButton onClick={() => showBlocks(row)}>Show blocks</SmallButton>}
+          {table.name === SHAPES && <SmallButton onClick={() => showShapes(row)}>Show shapes</SmallButton>}
           {table.name === ALLOCATORS && (
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => setRoute({ allocator: String(row.allocator) }, true)}
-            >
-              Show curve
-            </Button>
+            <SmallButton onClick={() => setRoute({ allocator: String(row.allocator) }, true)}>Show curve</SmallButton>
           )}
           {table.name !== STEPS && table.name !== SHAPES && <FilterLikeBlock row={row} table={table} />}
-          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-            {copied ? 'Copied' : 'Copy row'}
-          </Button>
+          <CopyButton label="Copy row" text={() => rowText(row, table.columns)} />
         </span>
       </div>
-      <FigureList
-        figures={table.columns.flatMap(({ metric }) =>
-          row[metric.key] === null || row[metric.key] === undefined
-            ? []
-            : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        exact
-      />
+      <RowFigures row={row} table={table} isShown={({ metric }) => (row[metric.key] ?? null) !== null} />
     </div>
   )
 }

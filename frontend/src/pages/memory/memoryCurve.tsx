@@ -1,26 +1,21 @@
 // A memory curve: drag zooms, click selects a time.
 import { type ReactNode, useMemo } from 'react'
 import type { Profile, Series } from '../../api/payloads'
-import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Swatch } from '../../widgets/basics'
+import { Card, LineKeys } from '../../widgets/basics'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import { type CurveMarks, windowOf } from '../../widgets/curveOption'
-import breakdownCss from '../../widgets/breakdown.module.css'
 import textCss from '../../widgets/text.module.css'
 
 export function CurveCard(props: {
   series: Series
   profile: Profile
-  /** Live memory at a moment is known. */
   hasBlocks: boolean
   peak: CurveMarks['peak']
   failures?: CurveMarks['failures']
-  /** Title of the bytes axis. */
   axis?: string
   lead?: ReactNode
-  /** An overlay. */
   children?: ReactNode
 }) {
   const { series, profile, hasBlocks, peak, failures, axis, lead, children } = props
@@ -65,19 +60,9 @@ export function CurveCard(props: {
       >
         {children}
       </Curve>
-      <ul className={breakdownCss.key}>
-        {series.lines.map((line) => (
-          <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
-        ))}
+      <LineKeys lines={series.lines}>
         {profile.steps.length > 0 && <li>Numbers at the top: profiler steps</li>}
-      </ul>
+      </LineKeys>
     </Card>
   )
 }
-
-const LineKey = ({ title, category }: { title: string; category: string }) => (
-  <li>
-    <Swatch color={categoryColor(category)} />
-    {title}
-  </li>
-)

@@ -1,5 +1,6 @@
 // Memory flow: addresses and lifetimes of tensors.
-import { Button, SegmentedControl } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figures, MemoryFlowMap, Series, Table, View } from '../../api/payloads'
@@ -10,23 +11,23 @@ import { ofWorker } from '../../lib/companions'
 import { counted, format } from '../../lib/format'
 import type { Address } from '../../lib/profiles'
 import type { Pages, Row } from '../../lib/tableRows'
+import { RowFigures } from '../../parts/detailBlock'
 import { firstEvent } from '../../parts/firstEvent'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { NoticesCard, SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
-import { followLink, timelineState } from '../../state/links'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
+import { useQuery, useView } from '../../state/data'
+import { timelineState } from '../../state/links'
 import { usePages } from '../../state/tablePages'
 import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder, Swatch, useTheme } from '../../widgets/basics'
+import { Card, Placeholder, SmallButton, Swatch, useTheme } from '../../widgets/basics'
+import { Switch } from '../../widgets/choice'
 import { Curve, CurveButtons } from '../../widgets/curve'
 import type { CurveMarks } from '../../widgets/curveOption'
-import { FigureList, Headline } from '../../widgets/figures'
+import { FigureList } from '../../widgets/figures'
 import { type FlowPart, MemoryFlowPicture } from '../../widgets/memoryFlow'
-import { NoticeList, Sentence } from '../../widgets/notices'
-import frameCss from '../../parts/viewFrame.module.css'
 import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -42,60 +43,40 @@ const WHOLE = { start_ns: '', end_ns: '', low: '', high: '' }
 
 export function MemoryFlow({ base, catalog, profile }: PageProps) {
   const { start_ns = '', end_ns = '', low = '', high = '', at_ns = '' } = useRoute()
-  const query = useMemo<Query>(
-    () => ({ ...base, start_ns, end_ns, low, high, at_ns }),
-    [base, start_ns, end_ns, low, high, at_ns],
-  )
-  const asked = useMemo<Query>(() => ({ ...base, at_ns }), [base, at_ns])
+  const query = useQuery(base, { start_ns, end_ns, low, high, at_ns })
+  const asked = useQuery(base, { at_ns })
   const resource = useView('memory_flow', query)
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
-        {(view) => <Page view={view} base={base} traces={ofWorker(catalog, profile, 'trace')} />}
-      </ViewFrame>
-      {resource.data && (
-        <TableSection
-          view="memory_flow"
-          base={asked}
-          groups={GROUPS}
-          placeholder="Search tensors, layouts, addresses or /regex/"
-          detail={(row, table) => <RowDetail row={row} table={table} />}
-        />
-      )}
-    </div>
+    <TablePage
+      view="memory_flow"
+      resource={resource}
+      base={asked}
+      bones={600}
+      top={(view) => <Page view={view} base={base} traces={ofWorker(catalog, profile, 'trace')} />}
+      groups={GROUPS}
+      waits
+      placeholder="Search tensors, layouts, addresses or /regex/"
+      detail={(row, table) => <RowDetail row={row} table={table} />}
+    />
   )
 }
 
-const figure = (figures: Figures | null, key: string) =>
-  Number(figures?.figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+const figure = (figures: Figures | null, key: string) => Number(figureValue(figures, key) ?? 0)
 
 function Page({ view, base, traces }: { view: View; base: Query; traces: readonly Address[] }) {
   const summary = payloadByName(view, 'summary', 'figures')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   const series = payloadByName(view, 'curve', 'series')
   const flow = payloadByName(view, 'flow', 'memory_flow')
   const moment = payloadByName(view, 'moment', 'figures')
-  const notes = payloadByName(view, 'data_quality', 'notices')
   if (!summary || !series || !flow || !moment) return null
   return (
     <div className={layoutCss.column}>
-      <HeadlineCard below>
-        <Headline figures={summary.figures} alarms={new Map()} />
-        {answer && (
-          <HeadlineSentence severity={answer.severity}>
-            <Sentence notice={answer} text={answer.text} />
-          </HeadlineSentence>
-        )}
-      </HeadlineCard>
+      <SummaryCard view={view} />
       <div className={css.top}>
         <Picture flow={flow} series={series} summary={summary} moment={moment} />
         <CompanionLink base={base} moment={moment} traces={traces} />
       </div>
-      {notes && notes.notices.length > 0 && (
-        <Card title={notes.title}>
-          <NoticeList notices={notes.notices} onLink={followLink} none="" />
-        </Card>
-      )}
+      <NoticesCard view={view} />
     </div>
   )
 }
@@ -137,15 +118,11 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
       className={css.picture}
       actions={
         <span className={textCss.row}>
-          <SegmentedControl
-            size="xs"
-            aria-label="Colour of tensors"
+          <Switch
+            label="Colour of tensors"
             value={byLife ? 'life' : ''}
             onChange={(next) => setRoute({ colour: next })}
-            data={[
-              { value: '', label: 'Operator' },
-              { value: 'life', label: 'Lifetime' },
-            ]}
+            options={{ '': 'Operator', life: 'Lifetime' }}
           />
           <span className={textCss.mute}>Memory</span>
           <MemoryButtons flow={flow} zoomed={isPartOfMemory} />
@@ -196,17 +173,9 @@ function MemoryButtons({ flow, zoomed }: { flow: MemoryFlowMap; zoomed: boolean 
   return (
     <Button.Group>
       {buttons.map(([title, sign, action, enabled]) => (
-        <Button
-          key={title}
-          size="compact-xs"
-          variant="default"
-          title={title}
-          aria-label={title}
-          disabled={!enabled}
-          onClick={action}
-        >
+        <SmallButton key={title} title={title} aria-label={title} disabled={!enabled} onClick={action}>
           {sign}
-        </Button>
+        </SmallButton>
       ))}
     </Button.Group>
   )
@@ -253,7 +222,6 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
   )
 }
 
-/** The moment, the selected tensor, and links to the timeline. */
 function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
   const { tensor = '', at_ns = '' } = useRoute()
   const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`tensor_number:${tensor}`] }), [tensor])
@@ -263,25 +231,13 @@ function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures;
     <div className={layoutCss.column}>
       <Card
         title={moment.title}
-        actions={
-          at_ns && (
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ at_ns: '', row: '' }, true)}>
-              At the peak
-            </Button>
-          )
-        }
+        actions={at_ns && <SmallButton onClick={() => setRoute({ at_ns: '', row: '' }, true)}>At the peak</SmallButton>}
       >
         <FigureList figures={moment.figures} />
       </Card>
       <Card
         title="Selected tensor"
-        actions={
-          tensor && (
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ tensor: '' })}>
-              Deselect
-            </Button>
-          )
-        }
+        actions={tensor && <SmallButton onClick={() => setRoute({ tensor: '' })}>Deselect</SmallButton>}
       >
         {tensor ? (
           <SelectedTensor pages={pages} />
@@ -298,7 +254,6 @@ function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures;
 const operatorOf = (row: Row | undefined) =>
   typeof row?.tensor_operator_number === 'number' ? row.tensor_operator_number : null
 
-/** Links to the allocating operator, or to the trace. */
 function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; operator: number | null }) {
   const [asking, setAsking] = useState('')
   const [lost, setLost] = useState(-1)
@@ -315,16 +270,14 @@ function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; oper
     <Card title={isKnown ? 'Allocating operator' : 'Events at that time'}>
       {operator !== null && !isKnown && <p className={textCss.none}>Operator {operator} is not in the timeline.</p>}
       {traces.map((address) => (
-        <Button
+        <SmallButton
           key={address.span}
-          size="compact-xs"
-          variant="default"
           loading={asking === address.span}
           onClick={() => (isKnown ? void go(address, operator) : openViewOfProfile({ ...address }, 'timeline', {}))}
         >
           {isKnown ? 'Operator on the timeline' : 'Timeline of this worker'}
           {traces.length > 1 && `, span ${address.span}`}
-        </Button>
+        </SmallButton>
       ))}
     </Card>
   )
@@ -341,13 +294,10 @@ function SelectedTensor({ pages }: { pages: Pages }) {
 }
 
 const Detail = ({ row, table }: { row: Row; table: Table }) => (
-  <FigureList
-    figures={table.columns.flatMap(({ metric }) =>
-      row[metric.key] === null || metric.key === 'tensor_number'
-        ? []
-        : [{ metric, value: row[metric.key] ?? null, note: '' }],
-    )}
-    exact
+  <RowFigures
+    row={row}
+    table={table}
+    isShown={({ metric }) => row[metric.key] !== null && metric.key !== 'tensor_number'}
   />
 )
 
@@ -355,13 +305,9 @@ function RowDetail({ row, table }: { row: Row; table: Table }) {
   return (
     <div>
       {row.tensor_number !== undefined && (
-        <Button
-          size="compact-xs"
-          variant="default"
-          onClick={() => setRoute({ ...WHOLE, tensor: String(row.tensor_number) }, true)}
-        >
+        <SmallButton onClick={() => setRoute({ ...WHOLE, tensor: String(row.tensor_number) }, true)}>
           Show in the chart
-        </Button>
+        </SmallButton>
       )}
       <Detail row={row} table={table} />
     </div>

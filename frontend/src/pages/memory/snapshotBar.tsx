@@ -1,9 +1,11 @@
 // Device and event pickers of snapshot views.
-import { NativeSelect, TextInput } from '@mantine/core'
+
+import { TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../api/payloads'
 import { parseEventNumber } from '../../lib/eventNumber'
 import { setRoute } from '../../state/urlState'
+import { Choice } from '../../widgets/choice'
 import textCss from '../../widgets/text.module.css'
 import css from './snapshotBar.module.css'
 
@@ -12,14 +14,12 @@ export function DeviceChoice({ devices, chosen }: { devices: Figures | null; cho
   const names = devices?.figures.map((figure) => figure.metric.title) ?? []
   if (names.length < 2) return null
   return (
-    <NativeSelect
+    <Choice
       size="sm"
-      aria-label="Device"
+      label="Device"
       value={chosen}
-      onChange={(event) =>
-        setRoute({ device: event.currentTarget.value, at: '', against: '', stack: '', row: '', zoom: '' }, true)
-      }
-      data={names}
+      onChange={(next) => setRoute({ device: next, at: '', against: '', stack: '', row: '', zoom: '' }, true)}
+      options={names}
     />
   )
 }

@@ -1,8 +1,8 @@
 // The choice among a page's forms (`form` in the URL).
-import { SegmentedControl } from '@mantine/core'
-import { setRoute, useRoute } from '../../state/urlState'
 
-/** Returns the form that is chosen among those that there are. */
+import { setRoute, useRoute } from '../../state/urlState'
+import { Switch } from '../../widgets/choice'
+
 export function useForm(forms: readonly { value: string }[]): string {
   const { form = '' } = useRoute()
   return forms.find(({ value }) => value === form)?.value ?? forms[0]?.value ?? ''
@@ -12,12 +12,12 @@ export function FormChoice({ forms }: { forms: readonly { value: string; label: 
   const form = useForm(forms)
   if (forms.length < 2) return null
   return (
-    <SegmentedControl
+    <Switch
       size="sm"
-      aria-label="View"
+      label="View"
       value={form}
       onChange={(next) => setRoute({ ...LEFT, form: next === forms[0].value ? '' : next }, true)}
-      data={[...forms]}
+      options={forms}
     />
   )
 }

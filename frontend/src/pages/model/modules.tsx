@@ -1,7 +1,5 @@
-// Modules: call tree, table by module, compiled code.
-import { useMemo } from 'react'
 import type { Query } from '../../api/client'
-import type { Table, View } from '../../api/payloads'
+import type { View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
 import { GraphReplays } from '../../parts/graphReplays'
 import type { PageProps } from '../../parts/page'
@@ -11,7 +9,6 @@ import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
-import { Placeholder } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -19,7 +16,7 @@ import frameCss from '../../parts/viewFrame.module.css'
 export function Modules({ base }: PageProps) {
   const resource = useView('modules', base)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={500} steps={String(base.steps ?? '')}>
       {(view) => <Page view={view} base={base} />}
     </ViewFrame>
   )
@@ -79,13 +76,15 @@ function Page({ view, base }: { view: View; base: Query }) {
         groups={compiled ? REGIONS : MODULES}
         lead={lead}
         placeholder={compiled ? 'Search compiled code, text or /regex/' : 'Search modules, text or /regex/'}
-        detail={(row, table) => <Detail row={row} table={table} base={base} />}
+        detail={(row, table) => (
+          <RowDetail
+            row={row}
+            table={table}
+            base={base}
+            by={row.region === undefined ? undefined : [`name:${REGION}${row.region}`]}
+          />
+        )}
       />
     </div>
   )
-}
-
-function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
-  const by = useMemo(() => (row.region === undefined ? undefined : [`name:${REGION}${row.region}`]), [row])
-  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
 }

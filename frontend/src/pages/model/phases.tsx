@@ -1,5 +1,5 @@
 // Phases: annotations as a tree with their times.
-import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
+import { Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
@@ -10,15 +10,14 @@ import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/
 import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
-import { CloseIcon } from '../../widgets/icons'
+import { CloseButton } from '../../widgets/basics'
 import { FormChoice, useForm } from './formChoice'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -53,7 +52,7 @@ export function Phases({ base, profile }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       steps={String(base.steps ?? '')}
       action={
         pattern || phase ? (
@@ -102,7 +101,6 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
               row={row}
               table={table}
               base={base}
-              stacks={false}
               actions={<SelectPhaseButton row={row} size="compact-xs" />}
             />
           )}
@@ -147,9 +145,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const found = largestPhase(tree, payloadByName(view, 'phases', 'table')?.rows ?? [], value, stepped)
   if (!found) return null
   const { row } = found
-  const naming = payloadByName(view, 'names', 'figures')?.figures.find(
-    ({ metric }) => metric.key === 'phase_naming',
-  )?.value
+  const naming = figureValue(payloadByName(view, 'names', 'figures'), 'phase_naming')
   const number = (key: string) => Number(row[key] ?? 0)
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
@@ -238,11 +234,7 @@ function Pattern({ names }: { names: Figures | null }) {
           if (event.key === 'Escape') setText(String(pattern))
         }}
         rightSection={
-          route.pattern ? (
-            <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Default pattern" onClick={() => apply('')}>
-              <CloseIcon />
-            </ActionIcon>
-          ) : undefined
+          route.pattern ? <CloseButton size="xs" label="Default pattern" onClick={() => apply('')} /> : undefined
         }
       />
     </Tooltip>
@@ -253,7 +245,6 @@ const HEIGHT = 18
 
 function Bars(props: {
   values: readonly number[]
-  /** Of the bars, as `labels` of a step or several. */
   labels: readonly string[]
   noun: string
   category: string

@@ -1,5 +1,6 @@
 // Donuts above a table; a slice filters it.
-import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
+
+import { Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import type { Link, Payload } from '../../api/payloads'
 import { followLink } from '../../state/links'
@@ -7,6 +8,7 @@ import { splitList } from '../../state/tensorboardHash'
 import { useRoute } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
 import { Donut } from '../../widgets/breakdown'
+import { Switch } from '../../widgets/choice'
 import { ChevronDown, ChevronRight } from '../../widgets/icons'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -54,15 +56,11 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
           {open ? <ChevronDown /> : <ChevronRight />} Top 10
         </UnstyledButton>
         {open && paired && (
-          <SegmentedControl
-            size="xs"
-            aria-label="Time of the donuts"
+          <Switch
+            label="Time of the donuts"
             value={kind}
             onChange={setKind}
-            data={[
-              { value: 'self', label: 'Self time' },
-              { value: 'total', label: 'Total time' },
-            ]}
+            options={{ self: 'Self time', total: 'Total time' }}
           />
         )}
       </div>
@@ -75,12 +73,11 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
               title={<Titled title={payload.title} help={payload.subtitle} />}
               actions={
                 payload === beside && (
-                  <SegmentedControl
-                    size="xs"
-                    aria-label="Content of the second donut"
+                  <Switch
+                    label="Content of the second donut"
                     value={beside.name}
                     onChange={setKind}
-                    data={others.map(({ name, title }) => ({ value: name, label: title }))}
+                    options={others.map(({ name, title }) => ({ value: name, label: title }))}
                   />
                 )
               }

@@ -1,5 +1,4 @@
 // Nodes and tensors of an execution trace.
-import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import { companionCandidates } from '../../lib/companions'
@@ -13,7 +12,7 @@ import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { timelineState } from '../../state/links'
 import { openViewOfProfile, setRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
+import { Placeholder, SmallButton } from '../../widgets/basics'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import pageCss from '../../parts/pageHead.module.css'
@@ -36,9 +35,9 @@ export function ExecutionNodes({ base, catalog, profile }: PageProps) {
       action={
         trace && (
           <span>
-            <Button size="compact-xs" variant="default" onClick={() => openViewOfProfile({ ...trace }, 'timeline', {})}>
+            <SmallButton onClick={() => openViewOfProfile({ ...trace }, 'timeline', {})}>
               Open the timeline of {trace.worker}
-            </Button>
+            </SmallButton>
           </span>
         )
       }
@@ -46,7 +45,6 @@ export function ExecutionNodes({ base, catalog, profile }: PageProps) {
   )
 }
 
-/** Tensors, surrounding operators, and the event in a companion trace. */
 function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | null }) {
   const query = useMemo<Query>(() => ({ ...base, node_number: Number(row.node_number) }), [base, row])
   const resource = useView('execution_nodes', query)
@@ -62,15 +60,9 @@ function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | nu
     <div className={pageCss.detail} data-testid="node">
       {trace && Number(row.function_id) > 0 && (
         <span className={textCss.row}>
-          <Button
-            size="compact-xs"
-            variant="default"
-            leftSection={<TimelineIcon />}
-            loading={state === 'busy'}
-            onClick={() => void go()}
-          >
+          <SmallButton leftSection={<TimelineIcon />} loading={state === 'busy'} onClick={() => void go()}>
             Show in timeline
-          </Button>
+          </SmallButton>
           {state === 'lost' && <span className={textCss.mute}>This node is not in the trace of {trace.worker}.</span>}
         </span>
       )}

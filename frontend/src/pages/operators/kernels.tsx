@@ -1,22 +1,21 @@
 // Kernels and copies: where device time goes.
-import { Button, Checkbox, Select, TextInput } from '@mantine/core'
+
+import { Checkbox, Select, TextInput } from '@mantine/core'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figure, Link, Metric, Scalar, Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
+import { EventButton } from '../../parts/detailBlock'
 import type { PageProps } from '../../parts/page'
 import { RowDetail } from '../../parts/rowDetail'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { followLink, showInTimeline } from '../../state/links'
-import { joinList, splitList } from '../../state/tensorboardHash'
-import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
+import { followLink } from '../../state/links'
+import { setRoute, useFilter, useRoute } from '../../state/urlState'
 import { FigureList } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
-import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 
 const SINGLE = 'kernel_rows'
@@ -34,45 +33,32 @@ const groupsOf = (view: View | undefined, chosen: string | undefined) =>
   GROUPS.filter((group) => !group.with || group.table === chosen || view?.payloads[group.with])
 
 const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
-const CLASS = 'class:'
 
-/** Filter by kernel class, shared with the donut. */
 function ClassFilter({ names }: { names: readonly string[] }) {
-  const where = splitList(useRoute().where)
-  const chosen = where.find((item) => item.startsWith(CLASS))?.slice(CLASS.length) ?? null
-  const choose = (name: string | null) => {
-    const others = where.filter((item) => !item.startsWith(CLASS))
-    setRoute({ where: joinList(name ? [...others, CLASS + name] : others), row: '' }, true)
-  }
+  const [chosen, choose] = useFilter('class')
   return (
     <Select
       size="sm"
       w={170}
       aria-label="Class of kernels"
       placeholder="All classes"
-      data={chosen === null || names.includes(chosen) ? names : [...names, chosen]}
-      value={chosen}
-      onChange={choose}
+      data={chosen === '' || names.includes(chosen) ? names : [...names, chosen]}
+      value={chosen || null}
+      onChange={(name) => choose(name ?? '')}
       clearable
     />
   )
 }
 
-const STEP = 'step:'
 const DEBOUNCE_MS = 300
 
 /** Kernels of one step, of profiles that number it. */
 function StepFilter() {
-  const where = splitList(useRoute().where)
-  const chosen = where.find((item) => item.startsWith(STEP))?.slice(STEP.length) ?? ''
+  const [chosen, choose] = useFilter('step')
   const [text, setText] = useState(chosen)
   const timer = useRef(0)
   useEffect(() => setText(chosen), [chosen])
   useEffect(() => () => window.clearTimeout(timer.current), [])
-  const choose = (step: string) => {
-    const others = where.filter((item) => !item.startsWith(STEP))
-    setRoute({ where: joinList(step ? [...others, STEP + step] : others), row: '' })
-  }
   return (
     <TextInput
       size="sm"
@@ -84,7 +70,7 @@ function StepFilter() {
         const step = event.currentTarget.value.trim()
         setText(step)
         window.clearTimeout(timer.current)
-        timer.current = window.setTimeout(() => choose(step), DEBOUNCE_MS)
+        timer.current = window.setTimeout(() => choose(step, false), DEBOUNCE_MS)
       }}
     />
   )
@@ -113,23 +99,11 @@ function Communication({ counts }: { counts: boolean }) {
 const IN_COLUMNS = 3
 
 function Single({ row, table }: { row: Row; table: Table }) {
-  const { start_ns: start, dur_ns: dur, event } = row
   const figures = table.columns.flatMap(({ metric }) => factOf(metric, row[metric.key] ?? null))
   const length = Math.ceil(figures.length / IN_COLUMNS)
   return (
     <div className={layoutCss.column}>
-      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
-        <span>
-          <Button
-            size="compact-xs"
-            variant="default"
-            leftSection={<TimelineIcon />}
-            onClick={() => showInTimeline(event, start, dur)}
-          >
-            Show in timeline
-          </Button>
-        </span>
-      )}
+      <EventButton row={row} leftSection={<TimelineIcon />} />
       <div className={layoutCss.grid}>
         {Array.from({ length: IN_COLUMNS }, (_, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
@@ -159,33 +133,25 @@ export function Kernels({ base }: PageProps) {
   const communicates = !counts || classes.includes('communication')
   const groups = useMemo(() => groupsOf(resource.data ?? undefined, group), [resource.data, group])
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
-        {(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
-      </ViewFrame>
-      {(resource.data || !resource.problem) && (
-        <TableSection
-          view="kernels"
-          base={asked}
-          groups={groups}
-          nameStyle="kernel"
-          filters={(table) => (
-            <>
-              {hasColumn(table, 'step') && <StepFilter />}
-              {hasColumn(table, 'class') && <ClassFilter names={classes} />}
-              {communicates && <Communication counts={counts} />}
-            </>
-          )}
-          placeholder="Search kernels, text or /regex/"
-          detail={(row, table) =>
-            table.name === SINGLE ? (
-              <Single row={row} table={table} />
-            ) : (
-              <RowDetail row={row} table={table} base={base} stacks={false} />
-            )
-          }
-        />
+    <TablePage
+      view="kernels"
+      resource={resource}
+      base={asked}
+      bones={200}
+      top={(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
+      groups={groups}
+      nameStyle="kernel"
+      filters={(table) => (
+        <>
+          {hasColumn(table, 'step') && <StepFilter />}
+          {hasColumn(table, 'class') && <ClassFilter names={classes} />}
+          {communicates && <Communication counts={counts} />}
+        </>
       )}
-    </div>
+      placeholder="Search kernels, text or /regex/"
+      detail={(row, table) =>
+        table.name === SINGLE ? <Single row={row} table={table} /> : <RowDetail row={row} table={table} base={base} />
+      }
+    />
   )
 }

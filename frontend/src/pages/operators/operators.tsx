@@ -1,6 +1,5 @@
 // Operators: donuts, table and details.
 
-import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import type { Breakdown, View } from '../../api/payloads'
 import { DetailBlock, FirstRows } from '../../parts/detailBlock'
@@ -8,17 +7,16 @@ import { GraphReplays } from '../../parts/graphReplays'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink, showHits } from '../../state/links'
 import { openView } from '../../state/urlState'
-import { Placeholder, Value } from '../../widgets/basics'
+import { LinkButton, SmallButton, Value } from '../../widgets/basics'
 import { BreakdownBar } from '../../widgets/breakdown'
 import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
 import css from '../../parts/rowDetail.module.css'
-import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 
 const GROUPS: Group[] = [
@@ -35,46 +33,41 @@ const donutsOf = ({ payloads }: View) =>
 export function Operators({ base }: PageProps) {
   const resource = useView('operators', base)
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
-        {(view) => (
-          <>
-            <Donuts payloads={donutsOf(view)} />
-            <p className={textCss.none}>Self times add up. Total times include nested operators, so do not add them.</p>
-            <RuntimeCallsNote view={view} />
-            <GraphReplays view={view} noun="Operators" />
-          </>
-        )}
-      </ViewFrame>
-      {(resource.data || !resource.problem) && (
-        <TableSection
-          view="operators"
-          base={base}
-          groups={GROUPS}
-          placeholder="Search operators, text or /regex/"
-          detail={(row, table) =>
-            row.name === NO_OPERATOR ? (
-              <KernelsWithoutOperator
-                reasons={resource.data && payloadByName(resource.data, 'no_operator', 'breakdown')}
-                base={base}
-              />
-            ) : (
-              <RowDetail
-                row={row}
-                table={table}
-                base={base}
-                stacks
-                extra={table.name === 'operators_outermost' ? OUTERMOST : KIND}
-              />
-            )
-          }
-        />
+    <TablePage
+      view="operators"
+      resource={resource}
+      base={base}
+      bones={200}
+      top={(view) => (
+        <>
+          <Donuts payloads={donutsOf(view)} />
+          <p className={textCss.none}>Self times add up. Total times include nested operators, so do not add them.</p>
+          <RuntimeCallsNote view={view} />
+          <GraphReplays view={view} noun="Operators" />
+        </>
       )}
-    </div>
+      groups={GROUPS}
+      placeholder="Search operators, text or /regex/"
+      detail={(row, table) =>
+        row.name === NO_OPERATOR ? (
+          <KernelsWithoutOperator
+            reasons={resource.data && payloadByName(resource.data, 'no_operator', 'breakdown')}
+            base={base}
+          />
+        ) : (
+          <RowDetail
+            row={row}
+            table={table}
+            base={base}
+            stacks
+            extra={table.name === 'operators_outermost' ? OUTERMOST : KIND}
+          />
+        )
+      }
+    />
   )
 }
 
-/** Time that Host self excludes, with a link. */
 function RuntimeCallsNote({ view }: { view: View }) {
   const [time, ratio] = payloadByName(view, 'left_out', 'figures')?.figures ?? []
   if (!time || !ratio) return null
@@ -82,9 +75,7 @@ function RuntimeCallsNote({ view }: { view: View }) {
     <p className={textCss.none} data-testid="left-out">
       Host self excludes <Value value={time.value} unit={time.metric.unit} /> (
       <Value value={ratio.value} unit={ratio.metric.unit} /> of operator self time) spent in runtime calls.{' '}
-      <button type="button" className={textCss.link} onClick={() => openView('launches')}>
-        Show runtime calls
-      </button>
+      <LinkButton onClick={() => openView('launches')}>Show runtime calls</LinkButton>
     </p>
   )
 }
@@ -97,14 +88,9 @@ function KernelsWithoutOperator({ reasons, base }: { reasons: Breakdown | null; 
     <div className={css.grid}>
       <div className={css.name}>
         <span />
-        <Button
-          size="compact-xs"
-          variant="default"
-          leftSection={<TimelineIcon />}
-          onClick={() => showHits(WHERE, NO_OPERATOR)}
-        >
+        <SmallButton leftSection={<TimelineIcon />} onClick={() => showHits(WHERE, NO_OPERATOR)}>
           Show in timeline
-        </Button>
+        </SmallButton>
       </div>
       {reasons && (
         <DetailBlock title="Why there is no operator" wide>

@@ -5,7 +5,6 @@ import { readRoute, setRoute, useRoute } from '../../state/urlState'
 
 const idsOf = (text = '') => text.split(',').filter(Boolean)
 
-/** A question that leaves the dismissed findings out. */
 export function useQueryWithoutDismissed(base: Query): Query {
   const { dismissed = '' } = useRoute()
   return useMemo(() => ({ ...base, without: dismissed }), [base, dismissed])

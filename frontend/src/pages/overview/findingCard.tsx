@@ -1,10 +1,12 @@
 // One finding: saving, text, fix and evidence.
+
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice } from '../../api/payloads'
 import { counted, format, type Scale } from '../../lib/format'
 import type { Row, TableQuery } from '../../lib/tableRows'
+import { figureOf } from '../../parts/payloadByName'
 import { followLink, GAPS, showInTimeline } from '../../state/links'
 import { usePages } from '../../state/tablePages'
 import { setRoute, useRoute } from '../../state/urlState'
@@ -107,7 +109,7 @@ function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDism
 }
 
 function Threshold({ notice }: { notice: Notice }) {
-  const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
+  const measure = figureOf(notice, notice.measure)
   if (!measure || notice.threshold === null || typeof measure.value !== 'number') return null
   return (
     <>
@@ -119,7 +121,6 @@ function Threshold({ notice }: { notice: Notice }) {
   )
 }
 
-/** Tables of single findings, by rule. */
 const TABLES: Record<string, string> = { unfused_kernels: 'fusible_kernels' }
 const AS_SENT: TableQuery = { sort: '', desc: true, search: '', where: [] }
 

@@ -9,7 +9,7 @@ import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card, LinkButton } from '../../widgets/basics'
 import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { savingsScale } from '../../widgets/saving'
@@ -27,7 +27,7 @@ export function Findings(props: PageProps) {
   const query = useQueryWithoutDismissed(base)
   const resource = useView('findings', query)
   return (
-    <ViewFrame resource={resource} bones={<Placeholder height={330} />} steps={String(base.steps ?? '')}>
+    <ViewFrame resource={resource} bones={330} steps={String(base.steps ?? '')}>
       {(view) => (
         <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
       )}
@@ -59,7 +59,7 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
   return (
     <div className={layoutCss.grid}>
       <HeadlineCard below>
-        {isRead && <Headline figures={[...figures, ...totalText(together, found.length, whole)]} alarms={new Map()} />}
+        {isRead && <Headline figures={[...figures, ...totalText(together, found.length, whole)]} />}
         <JobSentence {...props} verdict={verdict} findings={found} leads={false} />
         {first ? (
           <HeadlineSentence severity={first.severity}>
@@ -112,7 +112,6 @@ const numberOf = (figures: readonly Figure[], key: string) => {
   return typeof value === 'number' ? value : null
 }
 
-/** The total saving as a range. */
 function totalText(figures: readonly Figure[], count: number, whole: string): Figure[] {
   const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
   const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
@@ -136,7 +135,6 @@ function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
   )
 }
 
-/** The sentence without findings. */
 function emptyText(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
@@ -202,7 +200,6 @@ function List(props: {
   )
 }
 
-/** Dismissed findings: count, and list on demand. */
 function DismissedList(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
   const { notices, words, onRestore } = props
   const [isOpen, setOpen] = useState(false)
@@ -212,29 +209,18 @@ function DismissedList(props: { notices: Notice[]; words: string; onRestore?: (r
       <span className={textCss.mute}>
         {notices.length} {words}:
       </span>{' '}
-      <button
-        type="button"
-        id={onRestore && DISMISSED}
-        className={textCss.link}
-        aria-expanded={isOpen}
-        onClick={() => setOpen(!isOpen)}
-      >
+      <LinkButton id={onRestore && DISMISSED} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {isOpen ? 'Hide' : 'Show'}
-      </button>
+      </LinkButton>
       {isOpen && (
         <ul>
           {notices.map((notice) => (
             <li key={notice.rule}>
               <b>{notice.title}</b> <Sentence notice={notice} text={notice.text} />{' '}
               {onRestore && (
-                <button
-                  type="button"
-                  id={restoreButtonId(notice.rule)}
-                  className={textCss.link}
-                  onClick={() => onRestore(notice.rule)}
-                >
+                <LinkButton id={restoreButtonId(notice.rule)} onClick={() => onRestore(notice.rule)}>
                   Restore
-                </button>
+                </LinkButton>
               )}
             </li>
           ))}

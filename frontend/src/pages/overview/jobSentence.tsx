@@ -1,21 +1,17 @@
-// One sentence about the open rank's role in its job.
-import { useMemo } from 'react'
-import type { Query } from '../../api/client'
 import type { Notice } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import { spansOfRun, viewInfo } from '../../lib/profiles'
 import { HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { useCachedView } from '../../state/data'
+import { useCachedView, useQuery } from '../../state/data'
 import { useRunRead } from '../../state/readRuns'
 import { openView, workerLink } from '../../state/urlState'
+import { LinkButton } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
-import textCss from '../../widgets/text.module.css'
 
 const VIEW = 'distributed'
 
-/** Whether the Distributed view has the evidence. */
 const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
 
 /** Number of workers in the Distributed view; 0 if unavailable. */
@@ -28,7 +24,7 @@ export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' 
 export function useRankVerdict(props: PageProps): Notice | null {
   const { base, profile } = props
   const { worker } = profile
-  const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
+  const query = useQuery(base, { worker: '', of: worker })
   const view = useCachedView(VIEW, query, String(useRunRead(base)), comparedWorkers(props) > 0)
   return (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null
 }
@@ -55,11 +51,7 @@ export function JobSentence(
   )
 }
 
-const ToDistributed = ({ text }: { text: string }) => (
-  <button type="button" className={textCss.link} onClick={() => openView(VIEW, {})}>
-    {text}
-  </button>
-)
+const ToDistributed = ({ text }: { text: string }) => <LinkButton onClick={() => openView(VIEW, {})}>{text}</LinkButton>
 
 /** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
 export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>

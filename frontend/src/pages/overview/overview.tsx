@@ -1,18 +1,7 @@
 // Overview: answer, steps, findings, device time.
-import { SegmentedControl } from '@mantine/core'
+
 import { type CSSProperties, useMemo, useState } from 'react'
-import type {
-  Breakdown,
-  Figure,
-  Figures,
-  Link,
-  Notice,
-  Notices,
-  Series,
-  Severity,
-  Slice,
-  View,
-} from '../../api/payloads'
+import type { Breakdown, Figure, Figures, Notice, Notices, Series, Severity, Slice, View } from '../../api/payloads'
 import type { Scale } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
 import { parseSteps } from '../../lib/stepSelection'
@@ -24,9 +13,10 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink, functionState } from '../../state/links'
 import { openView, setRoute, useRoute } from '../../state/urlState'
-import { Card, PagePlaceholder, Placeholder } from '../../widgets/basics'
+import { Card, LinkButton, PagePlaceholder, Placeholder } from '../../widgets/basics'
 import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
 import { Chart, SeriesTable } from '../../widgets/chart'
+import { Switch } from '../../widgets/choice'
 import { FigureList, Headline, WindowedList } from '../../widgets/figures'
 import { Advice, BADGES, Sentence } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
@@ -54,7 +44,6 @@ const KNOWN = new Set([
 /** Tables that say the same as the bars of devices, step by step. */
 const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
 
-/** Links of table rows. */
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
   longest_ranges: (row) => openView('stacks', functionState(String(row.name))),
   busiest_threads: (row) => openView('stacks', { thread: joinIds([String(row.thread_key)]) }),
@@ -186,18 +175,17 @@ function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices 
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
         <HeadlineSentence key={i} severity="info">
-          <Advice notice={notice} /> {notice.evidence && <LinkButton link={notice.evidence} />}
+          <Advice notice={notice} />{' '}
+          {notice.evidence && (
+            <LinkButton onClick={() => notice.evidence && followLink(notice.evidence)}>
+              {notice.evidence.text || 'Show evidence'}
+            </LinkButton>
+          )}
         </HeadlineSentence>
       ))}
     </HeadlineCard>
   )
 }
-
-const LinkButton = ({ link }: { link: Link }) => (
-  <button type="button" className={textCss.link} onClick={() => followLink(link)}>
-    {link.text || 'Show evidence'}
-  </button>
-)
 
 /** Link target of the step's runtime part; null if there is none. */
 const callsOf = (average: Breakdown | null) =>
@@ -221,15 +209,11 @@ function StepsCard({ series, wide, calls }: { series: Series; wide: boolean; cal
       title={series.title}
       subtitle={[series.subtitle, bars].filter(Boolean).join(' · ')}
       actions={
-        <SegmentedControl
-          size="xs"
+        <Switch
           value={form}
           onChange={setForm}
-          aria-label="View of the steps"
-          data={[
-            { value: 'chart', label: 'Chart' },
-            { value: 'table', label: 'Table' },
-          ]}
+          label="View of the steps"
+          options={{ chart: 'Chart', table: 'Table' }}
         />
       }
     >
@@ -286,10 +270,8 @@ function TimeCard({ payload }: { payload: Breakdown }) {
   )
 }
 
-/** Fits the first screen. */
 const SHOWN = 4
 
-/** `left`: number of dismissed findings. */
 function TopFindings(props: { payload: Notices; left: Figures | null; none: string }) {
   const { payload, left, none } = props
   const { notices, title } = payload
@@ -302,9 +284,9 @@ function TopFindings(props: { payload: Notices; left: Figures | null; none: stri
       subtitle={notices.some((notice) => notice.saving) ? 'by maximum saving per step' : undefined}
       actions={
         notices.length > 0 && (
-          <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
+          <LinkButton onClick={() => openView('findings', {})}>
             {notices.length === 1 ? 'Show the finding' : `All ${notices.length} findings`}
-          </button>
+          </LinkButton>
         )
       }
     >
@@ -339,10 +321,7 @@ function DismissedCount({ figures }: { figures: readonly Figure[] }) {
   )
   return (
     <p className={topFindingsCss.left}>
-      {counts.join(', ')}.{' '}
-      <button type="button" className={textCss.link} onClick={() => openView('findings', {})}>
-        Show in Findings
-      </button>
+      {counts.join(', ')}. <LinkButton onClick={() => openView('findings', {})}>Show in Findings</LinkButton>
     </p>
   )
 }

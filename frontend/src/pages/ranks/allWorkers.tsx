@@ -1,6 +1,6 @@
 // Consent to and progress of reading all workers.
 import { Button } from '@mantine/core'
-import { type ReactNode, useMemo, useRef } from 'react'
+import { type ReactNode, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
@@ -8,39 +8,34 @@ import { modelNoun } from '../../lib/modelNouns'
 import { spansOfRun, unreadSpans } from '../../lib/profiles'
 import type { PageProps } from '../../parts/page'
 import { ViewFrame } from '../../parts/viewFrame'
-import { type Resource, useAllWorkersView } from '../../state/data'
+import { type Resource, useAllWorkersView, useQuery } from '../../state/data'
 import { setReadRequest, useReadRequest } from '../../state/readRuns'
-import { Placeholder } from '../../widgets/basics'
+import { Placeholder, SmallButton } from '../../widgets/basics'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './allWorkers.module.css'
 
-/** Traces read without consent. */
 const MOST_UNASKED = 64
 
 export interface AllWorkers {
   /** The question of the answer that is here: of no worker. */
   query: Query
   resource: Resource<View>
-  /** Workers that the answer is about. */
   workers: number
   /** The noun: trace, snapshot. */
   noun: string
   /** Number and bytes of unread profiles; some may be cached. */
   unread: number
   bytes: number
-  /** Waits for consent. */
   isHeld: boolean
-  /** Consent was given. */
   isWanted: boolean
-  /** Sets or withdraws consent. */
   want: (isIt: boolean) => void
 }
 
 /** A view about all workers; many unread profiles need consent first. */
 export function useAllWorkers(id: string, { base, profile, catalog }: PageProps): AllWorkers {
   // The answer is the same for every worker.
-  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const query = useQuery(base, { worker: '' })
   const spans = spansOfRun(catalog, profile, profile.model)
   const unread = unreadSpans(spans)
   const wish = useReadRequest(base, id)
@@ -63,7 +58,6 @@ export function useAllWorkers(id: string, { base, profile, catalog }: PageProps)
   }
 }
 
-/** `why`: the reason for reading. */
 export function AllWorkersFrame(props: {
   all: AllWorkers
   why: string
@@ -93,7 +87,6 @@ export function AllWorkersFrame(props: {
   )
 }
 
-/** How far reading all workers is. */
 export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers' | 'noun'>; onStop?: () => void }) {
   const { all, onStop } = props
   const { fraction } = all.resource
@@ -105,11 +98,7 @@ export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers'
             Reading the {all.noun}s of all workers: {format(fraction, 'ratio')}, about{' '}
             {Math.floor(fraction * all.workers).toLocaleString('en-US')} of {all.workers.toLocaleString('en-US')}
           </span>
-          {onStop && (
-            <Button size="compact-xs" variant="default" onClick={onStop}>
-              Stop
-            </Button>
-          )}
+          {onStop && <SmallButton onClick={onStop}>Stop</SmallButton>}
         </p>
       )}
       <Placeholder height={420} />

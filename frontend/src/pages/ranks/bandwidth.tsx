@@ -10,7 +10,6 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './bandwidth.module.css'
 
-/** Node sets per kind. */
 const SHOWN = 10
 /** So few sizes need no more room than half of the page. */
 const FEW = 4

@@ -1,22 +1,20 @@
 // Cluster: a whole-job analysis by rank.
-import { SegmentedControl } from '@mantine/core'
+
 import type { Series, View } from '../../api/payloads'
 import { columnScale } from '../../lib/format'
 import { RowFacts } from '../../parts/answerPage'
-import { HeadlineCard } from '../../parts/headlineCard'
+import { HeadlineCard, NoticesCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { type Group, TableSection } from '../../parts/tableSection'
-import { ViewFrame } from '../../parts/viewFrame'
+import { TablePage } from '../../parts/tablePage'
+import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
-import { followLink } from '../../state/links'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder } from '../../widgets/basics'
+import { Card } from '../../widgets/basics'
+import { Switch } from '../../widgets/choice'
 import { Headline } from '../../widgets/figures'
 import { HeatMap } from '../../widgets/heat'
-import { NoticeList } from '../../widgets/notices'
 import { RankBarsCard } from './rankBars'
-import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 
 const GROUPS: Group[] = [
@@ -30,26 +28,22 @@ const GROUPS: Group[] = [
 export function Cluster({ base }: PageProps) {
   const resource = useView('cluster', base)
   return (
-    <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={420} />}>
-        {(view) => <Page view={view} />}
-      </ViewFrame>
-      {resource.data && (
-        <TableSection
-          view="cluster"
-          base={base}
-          groups={GROUPS}
-          placeholder="Search ranks, stages and groups, text or /regex/"
-          detail={(row, table) => <RowFacts row={row} table={table} />}
-        />
-      )}
-    </div>
+    <TablePage
+      view="cluster"
+      resource={resource}
+      base={base}
+      bones={420}
+      top={(view) => <Page view={view} />}
+      groups={GROUPS}
+      waits
+      placeholder="Search ranks, stages and groups, text or /regex/"
+      detail={(row, table) => <RowFacts row={row} table={table} />}
+    />
   )
 }
 
 function Page({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
-  const lists = [payloadByName(view, 'findings', 'notices'), payloadByName(view, 'data_quality', 'notices')]
   const [ranks, stages] = [payloadByName(view, 'rank_times', 'series'), payloadByName(view, 'stage_times', 'series')]
   const calls = payloadByName(view, 'rank_calls', 'series')
   const maps = ['map_link_bandwidth', 'map_link_bytes'].flatMap((name) => payloadByName(view, name, 'series') ?? [])
@@ -57,18 +51,11 @@ function Page({ view }: { view: View }) {
     <div className={layoutCss.grid}>
       {headline && (
         <HeadlineCard>
-          <Headline figures={headline.figures} alarms={new Map()} />
+          <Headline figures={headline.figures} />
         </HeadlineCard>
       )}
-      {lists.map(
-        (list) =>
-          list &&
-          list.notices.length > 0 && (
-            <Card key={list.name} className={layoutCss.span12} title={list.title}>
-              <NoticeList notices={list.notices} onLink={followLink} none="" />
-            </Card>
-          ),
-      )}
+      <NoticesCard view={view} name="findings" className={layoutCss.span12} />
+      <NoticesCard view={view} className={layoutCss.span12} />
       {ranks && <RankBarsCard series={ranks} wide={!stages} />}
       {stages && <RankBarsCard series={stages} wide={!ranks} />}
       {calls && <RankBarsCard series={calls} wide />}
@@ -88,12 +75,11 @@ function LinksCard({ maps }: { maps: Series[] }) {
       title={`${shown.title} (${columnScale(unit, values).symbol})`}
       subtitle={shown.subtitle}
       actions={
-        <SegmentedControl
-          size="xs"
+        <Switch
           value={shown.name}
           onChange={(next) => setRoute({ by: next === maps[0].name ? '' : next })}
-          aria-label="Value of the link map"
-          data={maps.map((series) => ({ value: series.name, label: series.title }))}
+          label="Value of the link map"
+          options={maps.map((series) => ({ value: series.name, label: series.title }))}
         />
       }
     >

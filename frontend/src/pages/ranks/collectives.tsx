@@ -1,13 +1,13 @@
 // Collectives of flight recorders.
-import { Button } from '@mantine/core'
-import { useMemo } from 'react'
-import type { Query } from '../../api/client'
+
 import { modelNoun } from '../../lib/modelNouns'
 import { spansOfRun } from '../../lib/profiles'
 import { AnswerPage, RowFacts } from '../../parts/answerPage'
 import type { PageProps } from '../../parts/page'
 import type { Group } from '../../parts/tableSection'
+import { useQuery } from '../../state/data'
 import { openViewOfProfile } from '../../state/urlState'
+import { SmallButton } from '../../widgets/basics'
 import { ReadingAll } from './allWorkers'
 
 const SEARCH = 'Search collectives, text or /regex/'
@@ -34,7 +34,7 @@ export function Collectives({ base }: PageProps) {
 
 export function RanksCollectives({ base, profile, catalog }: PageProps) {
   // The answer is the same for every worker.
-  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const query = useQuery(base, { worker: '' })
   const place = { run: profile.run, span: profile.span }
   return (
     <AnswerPage
@@ -54,13 +54,9 @@ export function RanksCollectives({ base, profile, catalog }: PageProps) {
       detail={(row, table) => (
         <RowFacts row={row} table={table}>
           {row.worker && (
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'collectives', {})}
-            >
+            <SmallButton onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'collectives', {})}>
               Open calls of this rank
-            </Button>
+            </SmallButton>
           )}
         </RowFacts>
       )}

@@ -1,10 +1,8 @@
 // Distributed: stragglers, waiting, communication.
 
-import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Link, Series, Table, View } from '../../api/payloads'
-import { categoryColor } from '../../lib/color'
 import { recordersText } from '../../lib/flightRecorders'
 import { counted } from '../../lib/format'
 import { modelNoun } from '../../lib/modelNouns'
@@ -17,14 +15,14 @@ import { RowFacts } from '../../parts/answerPage'
 import { PeerCalls } from '../../parts/collectivePeers'
 import { HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRunRead } from '../../state/readRuns'
 import { readRoute } from '../../state/urlState'
-import { Card, MetricName, Swatch } from '../../widgets/basics'
+import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
 import { NoticeList } from '../../widgets/notices'
@@ -43,7 +41,6 @@ import {
   ROWS,
   scrollToTables,
 } from './rankCharts'
-import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './distributed.module.css'
@@ -59,10 +56,8 @@ const GROUPS: Group[] = [
   { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
-/** Tables that need two workers. */
 const OF_SEVERAL = ['operation_kinds', 'stragglers']
 const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => !OF_SEVERAL.includes(table)))
-/** Traffic between ranks, if recorded. */
 const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
 /** Tables of vendor data and flight recorders. */
 const STATED: Group[] = [
@@ -75,7 +70,7 @@ const STATED: Group[] = [
 
 export function Distributed({ base, profile, catalog }: PageProps) {
   // The answer is the same for every worker.
-  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const query = useQuery(base, { worker: '' })
   const resource = useView('distributed', query)
   const shown = resource.data
   useEffect(() => {
@@ -199,7 +194,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const findings = payloadByName(view, 'findings', 'notices')
   const worst = payloadByName(view, 'worst', 'table')
   const recorders = payloadByName(view, 'recorders', 'table')
-  const ranks = headline?.figures.find(({ metric }) => metric.key === 'workers')?.value
+  const ranks = figureValue(headline, 'workers')
   const way = useMemo(() => wayOf(place), [place])
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankCharts base={base} place={place} />
@@ -207,7 +202,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
     <div className={layoutCss.column}>
       {headline && (
         <HeadlineCard>
-          <Headline figures={headline.figures} alarms={new Map()} wayOf={way} />
+          <Headline figures={headline.figures} wayOf={way} />
         </HeadlineCard>
       )}
       {findings && findings.notices.length > 0 && (
@@ -273,7 +268,6 @@ function RankBars({ series, wide }: { series: Series; wide: boolean }) {
   )
 }
 
-/** Pipeline stages with bubbles. */
 function Stages({ view }: { view: View }) {
   const stages = payloadByName(view, 'stages', 'series')
   const bubbles = payloadByName(view, 'stage_bubbles', 'table')
@@ -282,13 +276,7 @@ function Stages({ view }: { view: View }) {
     <Card title={stages.title} subtitle={stages.subtitle}>
       <div className={layoutCss.grid}>
         <div className={layoutCss.span6}>
-          <ul className={breakdownCss.key}>
-            {stages.lines.map(({ metric, category }) => (
-              <li key={metric.key}>
-                <Swatch color={categoryColor(category)} /> <MetricName metric={metric} />
-              </li>
-            ))}
-          </ul>
+          <LineKeys lines={stages.lines} help />
           <Chart series={stages} height={240} compact />
         </div>
         <SmallTable className={layoutCss.span6} table={bubbles} />
@@ -297,7 +285,6 @@ function Stages({ view }: { view: View }) {
   )
 }
 
-/** Communication that profiles report. */
 function VendorCharts({ view }: { view: View }) {
   const series = (name: string) => payloadByName(view, name, 'series') ?? []
   const stated = ['step_times', 'call_times'].flatMap(series)
@@ -351,9 +338,9 @@ function Kinds(props: { all: Table; kinds: Table | null; what: string; noun: str
       subtitle={kinds ? `${counted(all.matched_rows, noun)}, identical ones merged` : what}
       actions={
         kinds && (
-          <Button size="compact-xs" variant="default" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <SmallButton aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             {isOpen ? 'Merge identical' : 'Show all'}
-          </Button>
+          </SmallButton>
         )
       }
     >

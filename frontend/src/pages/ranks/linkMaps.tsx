@@ -1,11 +1,12 @@
 // Maps of traffic between ranks.
-import { SegmentedControl } from '@mantine/core'
+
 import { useMemo, useState } from 'react'
 import type { Series } from '../../api/payloads'
 import { columnScale, format } from '../../lib/format'
 import type { Matrix } from '../../lib/rankMatrix'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card } from '../../widgets/basics'
+import { Switch } from '../../widgets/choice'
 import { HeatMap } from '../../widgets/heat'
 import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
 import layoutCss from '../../widgets/layout.module.css'
@@ -28,12 +29,11 @@ export function LinkMaps({ maps }: { maps: Series[] }) {
       subtitle={shown.subtitle}
       actions={
         maps.length > 1 && (
-          <SegmentedControl
-            size="xs"
+          <Switch
             value={shown.name}
             onChange={(next) => setRoute({ links: next === maps[0].name ? '' : next })}
-            aria-label="Value of the link map"
-            data={maps.map((series) => ({ value: series.name, label: series.title }))}
+            label="Value of the link map"
+            options={maps.map((series) => ({ value: series.name, label: series.title }))}
           />
         )
       }
@@ -68,7 +68,6 @@ function Picture({ series }: { series: Series }) {
   )
 }
 
-/** A row for each line, a column for each x. */
 const matrixOf = (series: Series): Matrix => ({
   rows: series.lines.map((line) => line.metric.title),
   columns: series.x.map(String),

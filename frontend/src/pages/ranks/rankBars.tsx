@@ -1,11 +1,12 @@
 // Stacked bars per rank, also as map or table.
-import { SegmentedControl } from '@mantine/core'
+
 import { useMemo, useState } from 'react'
 import type { Series } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { withoutShared } from '../../lib/names'
 import { Card, MetricName, Swatch } from '../../widgets/basics'
 import { Chart, SeriesTable } from '../../widgets/chart'
+import { Switch } from '../../widgets/choice'
 import { HeatMap } from '../../widgets/heat'
 import layoutCss from '../../widgets/layout.module.css'
 import css from './rankBars.module.css'
@@ -24,16 +25,11 @@ export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }
       title={series.title}
       subtitle={series.subtitle}
       actions={
-        <SegmentedControl
-          size="xs"
+        <Switch
           value={shown}
           onChange={setForm}
-          aria-label={`View of ${series.title}`}
-          data={[
-            { value: 'chart', label: 'Bars' },
-            { value: 'map', label: 'Map' },
-            { value: 'table', label: 'Table' },
-          ]}
+          label={`View of ${series.title}`}
+          options={{ chart: 'Bars', map: 'Map', table: 'Table' }}
         />
       }
     >
@@ -58,7 +54,6 @@ export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }
   )
 }
 
-/** Bars as rows and parts as columns. */
 function turned(series: Series): Series {
   return {
     ...series,

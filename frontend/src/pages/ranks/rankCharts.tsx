@@ -1,10 +1,10 @@
 // Charts of one measure over all ranks.
-import { ActionIcon, Button, NativeSelect } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Heat, Series, Unit, View } from '../../api/payloads'
 import { MAX_ROW_HEIGHT } from '../../canvas/matrix'
-import { categoryColor } from '../../lib/color'
 import { columnScale, format } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
 import { missingTraceText } from '../../lib/profiles'
@@ -14,25 +14,22 @@ import type { RankZoom } from '../../lib/rankZoom'
 import { isSteady, sortedMeans } from '../../lib/steadiness'
 import { payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { joinList } from '../../state/tensorboardHash'
 import { openViewOfProfile, setRoute, useRoute } from '../../state/urlState'
-import { Card, Placeholder, Swatch, Value } from '../../widgets/basics'
+import { Card, CloseButton, LineKeys, SmallButton, Value } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
-import { CloseIcon } from '../../widgets/icons'
+import { Choice } from '../../widgets/choice'
 import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
 import { Spread } from '../../widgets/spread'
-import breakdownCss from '../../widgets/breakdown.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './rankCharts.module.css'
 
-/** URL value for the default measure. */
 const FIRST = 'first'
 const MAP_HEIGHT = 520
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
-/** Row height beside a chart. */
 const CHART_HEIGHT = 240
 /** Up to this many steps, charts are side by side. */
 const NARROW = 4
@@ -46,17 +43,16 @@ export interface Place {
   span: string
   absent: ReadonlySet<string>
 }
-/** The id of the tables below the pictures. */
 export const ROWS = 'rows-of-ranks'
 
 export function RankCharts({ base, place }: { base: Query; place: Place }) {
   const { by = '' } = useRoute()
-  const query = useMemo<Query>(() => ({ ...base, measure: by || FIRST }), [base, by])
+  const query = useQuery(base, { measure: by || FIRST })
   const resource = useView('distributed', query)
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={420} />}
+      bones={420}
       action={
         by !== '' && (
           <Button size="xs" onClick={() => setRoute({ by: '' }, true)}>
@@ -124,21 +120,17 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
       subtitle={heat.subtitle}
       actions={
         <span className={css.choices}>
-          <NativeSelect
-            size="xs"
-            aria-label="Measure"
+          <Choice
+            label="Measure"
             value={heat.metric.key}
-            onChange={(event) => setRoute({ by: event.currentTarget.value }, true)}
-            data={heat.choices.map(({ key, title }) => ({ value: key, label: title }))}
+            onChange={(next) => setRoute({ by: next }, true)}
+            options={heat.choices.map(({ key, title }) => ({ value: key, label: title }))}
           />
-          <NativeSelect
-            size="xs"
-            aria-label="Order of the ranks"
+          <Choice
+            label="Order of the ranks"
             value={known}
-            onChange={(event) =>
-              setRoute({ rows: event.currentTarget.value === 'name' ? '' : event.currentTarget.value })
-            }
-            data={choices.map(({ value, label }) => ({
+            onChange={(next) => setRoute({ rows: next === 'name' ? '' : next })}
+            options={choices.map(({ value, label }) => ({
               value,
               label: `By ${label[0].toLowerCase()}${label.slice(1)}`,
             }))}
@@ -176,7 +168,6 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
   )
 }
 
-/** Ranks without a row. */
 function absentText(heat: Heat): string {
   const { count, first } = missingRanks(heat.rows)
   if (count === 0) return ''
@@ -184,7 +175,6 @@ function absentText(heat: Heat): string {
   return `missing: ${count === 1 ? 'rank' : 'ranks'} ${first.join(', ')}${rest}`
 }
 
-/** On which node and in which groups a rank is. */
 function whereIs(heat: Heat, rank: number): [string, string][] {
   return heat.groupings.flatMap(({ title, groups, of, place, key }): [string, string][] =>
     of[rank] < 0 ? [] : [[title, key === 'node' ? groups[of[rank]] : `${groups[of[rank]]}, place ${place[rank]}`]],
@@ -230,41 +220,29 @@ const WAYS = [
   { view: 'timeline', label: 'Timeline' },
 ]
 
-/** Ways to one rank's own views. */
-export function OpenRank(props: {
-  place: Place
-  worker: string
-  steps: string
-  usual?: string
-  /** The timeline comparison with a typical rank. */
-  sight?: RankZoom
-}) {
+export function OpenRank(props: { place: Place; worker: string; steps: string; usual?: string; sight?: RankZoom }) {
   const { place, worker, steps, usual, sight } = props
   if (place.absent.has(worker))
     return (
       <span className={textCss.row}>
-        <Button size="compact-xs" variant="default" onClick={() => showRows(worker)}>
-          Rows of {worker}
-        </Button>
+        <SmallButton onClick={() => showRows(worker)}>Rows of {worker}</SmallButton>
         <span className={textCss.mute}>{missingTraceText(worker)}</span>
       </span>
     )
   return (
     <span className={textCss.row}>
       {WAYS.map(({ view, label }) => (
-        <Button key={view} size="compact-xs" variant="default" onClick={() => openRank(place, worker, view, steps)}>
+        <SmallButton key={view} onClick={() => openRank(place, worker, view, steps)}>
           {label} of {worker}
-        </Button>
+        </SmallButton>
       ))}
       {usual && !place.absent.has(usual) && (
-        <Button
-          size="compact-xs"
-          variant="default"
+        <SmallButton
           title={`${worker} and ${usual} (typical rank)`}
           onClick={() => openTwoRanks(place, worker, usual, sight ?? { steps, detail: '' })}
         >
           {COMPARE_LABEL}
-        </Button>
+        </SmallButton>
       )}
     </span>
   )
@@ -288,9 +266,7 @@ function SelectedRank(props: {
         {title} <Value value={value} unit={unit} />
       </span>
       <OpenRank place={place} worker={worker} steps={steps} />
-      <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Deselect the rank" onClick={onClose}>
-        <CloseIcon />
-      </ActionIcon>
+      <CloseButton label="Deselect the rank" onClick={onClose} />
     </div>
   )
 }
@@ -317,14 +293,7 @@ function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: 
     >
       {few ? (
         <>
-          <ul className={breakdownCss.key}>
-            {few.lines.map((line) => (
-              <li key={line.metric.key}>
-                <Swatch color={categoryColor(line.category)} />
-                {line.metric.title}
-              </li>
-            ))}
-          </ul>
+          <LineKeys lines={few.lines} />
           <Chart series={few} height={280} />
         </>
       ) : (
@@ -334,7 +303,6 @@ function SpreadCard({ heat, spread, wide }: { heat: Heat; spread: Series; wide: 
   )
 }
 
-/** A line for each rank. */
 function linesOf(heat: Heat): Series {
   const width = heat.x.length
   return {
@@ -389,12 +357,11 @@ function PlacesOf(props: {
       subtitle={`a ${matrix.isTurned ? 'row' : 'column'} is ${shown.key === 'node' ? 'a node' : 'a group'}; ${heat.metric.title.toLowerCase()}, mean step${matrix.outer && `; parts: place in ${matrix.outer}`}`}
       actions={
         many.length > 1 && (
-          <NativeSelect
-            size="xs"
-            aria-label="Groups of the ranks"
+          <Choice
+            label="Groups of the ranks"
             value={shown.key}
-            onChange={(event) => setRoute({ places: event.currentTarget.value })}
-            data={many.map(({ key, title }) => ({ value: key, label: title }))}
+            onChange={(next) => setRoute({ places: next })}
+            options={many.map(({ key, title }) => ({ value: key, label: title }))}
           />
         )
       }

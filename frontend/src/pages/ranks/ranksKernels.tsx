@@ -1,16 +1,13 @@
 // Kernels that differ between ranks.
-import { Button } from '@mantine/core'
 import type { View } from '../../api/payloads'
 import { RowFacts } from '../../parts/answerPage'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { Answers, HeadlineCard, NoticesCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
-import { followLink } from '../../state/links'
 import { openViewOfProfile, workerLink } from '../../state/urlState'
-import { Card } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { HeatMap } from '../../widgets/heat'
-import { NoticeList, Sentence } from '../../widgets/notices'
 import { AllWorkersFrame, useAllWorkers } from './allWorkers'
 import pageCss from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -38,9 +35,7 @@ export function RanksKernels(props: PageProps) {
           placeholder="Search kernels and workers, text or /regex/"
           detail={(row, table) => (
             <RowFacts row={row} table={table}>
-              <Button
-                size="compact-xs"
-                variant="default"
+              <SmallButton
                 onClick={() =>
                   openViewOfProfile({ ...place, worker: workerOf(row) }, 'kernels', {
                     search: String(row.name),
@@ -48,7 +43,7 @@ export function RanksKernels(props: PageProps) {
                 }
               >
                 Open the kernels of {workerOf(row)}
-              </Button>
+              </SmallButton>
             </RowFacts>
           )}
         />
@@ -63,23 +58,14 @@ const workerOf = (row: Record<string, unknown>) => String(row.worker ?? row.long
 function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
   const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
   const map = payloadByName(view, 'slower_map', 'series')
-  const notes = payloadByName(view, 'data_quality', 'notices')
   return (
     <div className={layoutCss.column}>
       {answer.length > 0 && (
         <HeadlineCard label="Answer" className={pageCss.head} below>
-          {answer.map((notice) => (
-            <HeadlineSentence key={notice.rule} severity={notice.severity}>
-              <Sentence notice={notice} text={notice.text} />
-            </HeadlineSentence>
-          ))}
+          <Answers view={view} />
         </HeadlineCard>
       )}
-      {notes && (
-        <Card title={notes.title}>
-          <NoticeList notices={notes.notices} onLink={followLink} none="" wayOf={workerLink(place)} />
-        </Card>
-      )}
+      <NoticesCard view={view} wayOf={workerLink(place)} />
       {map && (
         <Card title={map.title} subtitle={map.subtitle}>
           <HeatMap series={map} row="Kernel" />

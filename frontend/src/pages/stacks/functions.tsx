@@ -1,20 +1,18 @@
 // Functions: self and total time, callers, callees.
-import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Payload, Tree } from '../../api/payloads'
 import { canOpen, parseFrame } from '../../lib/frames'
 import { hasTimelineEvents, type Row } from '../../lib/tableRows'
+import { EditorSetting, StackFrames } from '../../parts/stack'
 import { type Group, TableSection } from '../../parts/tableSection'
 import { firstOpen } from '../../parts/treePage'
 import { useView } from '../../state/data'
 import { functionState, showHits } from '../../state/links'
-import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute } from '../../state/urlState'
-import { Placeholder, useCopied } from '../../widgets/basics'
+import { CopyButton, Placeholder, SmallButton } from '../../widgets/basics'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
-import { EditorSetting, StackFrames } from '../../widgets/stack'
 import { TreeTable } from '../../widgets/tree'
 import textCss from '../../widgets/text.module.css'
 import css from './functions.module.css'
@@ -41,9 +39,7 @@ export function FramePanel({ name }: { name: string }) {
   return (
     <div className={css.frame}>
       <SourceLink name={name} />
-      <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
-        Callers and callees
-      </Button>
+      <SmallButton onClick={() => openFunction(name)}>Callers and callees</SmallButton>
     </div>
   )
 }
@@ -52,14 +48,12 @@ export function FramePanel({ name }: { name: string }) {
 const openFunction = (name: string) =>
   setRoute({ ...functionState(name), zoom: '', sort: '', desc: '', cols: '' }, true)
 
-/** The way from a frame into its source. */
 function SourceLink({ name }: { name: string }) {
-  const prefs = usePrefs()
   if (!canOpen(parseFrame(name))) return null
   return (
     <span className={css.source} data-testid="source">
-      <StackFrames stack={name} editor={prefs.editor} />
-      <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+      <StackFrames stack={name} />
+      <EditorSetting />
     </span>
   )
 }
@@ -68,7 +62,6 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
   const name = String(row.name)
   const query = useMemo(() => ({ ...base, function: name }), [base, name])
   const view = useView(of, query)
-  const [copied, copy] = useCopied()
   return (
     <div className={css.sandwich} data-testid="sandwich">
       <div className={css.head}>
@@ -78,25 +71,19 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
         </span>
         <span className={textCss.row}>
           {hasEvents && hasTimelineEvents(row) && (
-            <Button
-              size="compact-xs"
-              variant="default"
+            <SmallButton
               leftSection={<TimelineIcon />}
               onClick={() => showHits([`name:${name}`, `kind:${row.node_kind}`], name)}
             >
               Show in timeline
-            </Button>
+            </SmallButton>
           )}
-          <Button
-            size="compact-xs"
-            variant="default"
+          <SmallButton
             onClick={() => setRoute({ form: '', row: '', search: name, sort: '', desc: '', cols: '' }, true)}
           >
             Find in flame graph
-          </Button>
-          <Button size="compact-xs" variant="default" onClick={() => copy(name)}>
-            {copied ? 'Copied' : 'Copy name'}
-          </Button>
+          </SmallButton>
+          <CopyButton label="Copy name" text={() => name} />
         </span>
       </div>
       {view.problem && <ProblemPanel problem={view.problem} />}
@@ -126,11 +113,7 @@ function SideTree({ tree, title, says }: { tree: Tree; title: string; says: stri
           {tree.rows.length <= 1 ? 'none' : says}
           {cut > 0 && `; ${cut.toLocaleString('en-US')} smaller ones omitted`}
         </small>
-        {name && (
-          <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
-            Open this function
-          </Button>
-        )}
+        {name && <SmallButton onClick={() => openFunction(name)}>Open this function</SmallButton>}
       </h3>
       <div className={css.tree}>
         <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={setSelected} match={null} />

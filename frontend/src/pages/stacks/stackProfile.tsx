@@ -1,21 +1,21 @@
 // Stacks of a stack file.
-import { Button, NativeSelect } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, Tree, View } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { packageColors, packageLabel } from '../../lib/packageColors'
 import type { Row } from '../../lib/tableRows'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
 import { Headline } from '../../widgets/figures'
-import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
 import { FormControl } from './stacksMenus'
 import snapshotCss from '../../parts/pageHead.module.css'
@@ -23,12 +23,12 @@ import frameCss from '../../parts/viewFrame.module.css'
 
 export function StackProfile({ base }: PageProps) {
   const { thread = '' } = useRoute()
-  const query = useMemo<Query>(() => ({ ...base, thread: thread ? [thread] : [] }), [base, thread])
+  const query = useQuery(base, { thread: thread ? [thread] : [] })
   const resource = useView('stack_profile', query)
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       action={
         thread ? (
           <Button size="xs" onClick={() => setRoute({ thread: '', row: '', zoom: '' }, true)}>
@@ -87,17 +87,12 @@ function Top({ view }: { view: View }) {
   if (!summary) return null
   return (
     <HeadlineCard label={summary.title} className={snapshotCss.head} below>
-      {payloadByName(view, 'answer', 'notices')?.notices.map((notice) => (
-        <HeadlineSentence key={notice.rule} severity={notice.severity}>
-          <Sentence notice={notice} text={notice.text} />
-        </HeadlineSentence>
-      ))}
-      <Headline figures={summary.figures} alarms={new Map()} />
+      <Answers view={view} />
+      <Headline figures={summary.figures} />
     </HeadlineCard>
   )
 }
 
-/** The profile picker of a file. */
 function Profiles({ table }: { table: Table }) {
   const { thread = '' } = useRoute()
   if (table.total_rows < 2) return null
@@ -107,12 +102,12 @@ function Profiles({ table }: { table: Table }) {
     label: `${row.stack_thread} (${format(row[total.key], total.unit)})`,
   }))
   return (
-    <NativeSelect
+    <Choice
       size="sm"
-      aria-label="Profile of the file"
+      label="Profile of the file"
       value={thread}
-      onChange={(event) => setRoute({ thread: event.currentTarget.value, row: '', zoom: '' }, true)}
-      data={[{ value: '', label: `All ${table.total_rows} profiles` }, ...data]}
+      onChange={(next) => setRoute({ thread: next, row: '', zoom: '' }, true)}
+      options={[{ value: '', label: `All ${table.total_rows} profiles` }, ...data]}
     />
   )
 }

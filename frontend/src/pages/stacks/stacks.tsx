@@ -1,5 +1,6 @@
 // Stacks: flame graph, tree, functions, exports.
-import { Button, NativeSelect } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, Tree, View } from '../../api/payloads'
@@ -13,7 +14,8 @@ import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder } from '../../widgets/basics'
+import { LinkButton } from '../../widgets/basics'
+import { Choice } from '../../widgets/choice'
 import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
 import { FormControl, StacksSaveMenu, StacksShowMenu } from './stacksMenus'
@@ -31,7 +33,6 @@ const WEIGHTS = [
   { value: '', label: 'Host time' },
   { value: 'device', label: 'Device time' },
 ]
-/** Nothing is chosen. */
 const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
 
 export function Stacks({ base }: PageProps) {
@@ -44,7 +45,7 @@ export function Stacks({ base }: PageProps) {
   return (
     <ViewFrame
       resource={resource}
-      bones={<Placeholder height={500} />}
+      bones={500}
       steps={String(base.steps ?? '')}
       action={
         of || weight || thread || order || fold ? (
@@ -84,14 +85,14 @@ function Page({ view, query }: { view: View; query: Query }) {
     <>
       <FormControl byFunction={byFunction} />
       {selects.map(({ key, label, value, data }) => (
-        <NativeSelect
+        <Choice
           key={key}
           size="sm"
           className={css.choice}
-          aria-label={label}
+          label={label}
           value={value}
-          onChange={(event) => choose({ [key]: event.currentTarget.value })}
-          data={data}
+          onChange={(next) => choose({ [key]: next })}
+          options={data}
         />
       ))}
       <ThreadsMenu table={threads} value={thread} onChange={(next) => choose({ thread: next })} />
@@ -151,9 +152,7 @@ function IdleThreads({ rows }: { rows: readonly Row[] }) {
         {`, ${ns(waited)} of waiting. `}
       </span>
       <span className={textCss.mute}>Idle: waiting for 95 % of its time, with no operator, module or range. </span>
-      <button type="button" className={textCss.link} onClick={() => choose({ thread: 'all' })}>
-        Show {idle.length === 1 ? 'it' : 'them'}
-      </button>
+      <LinkButton onClick={() => choose({ thread: 'all' })}>Show {idle.length === 1 ? 'it' : 'them'}</LinkButton>
     </p>
   )
 }

@@ -1,8 +1,10 @@
 // The display and export menus of stacks.
-import { Button, Radio, SegmentedControl } from '@mantine/core'
+
+import { Button, Radio } from '@mantine/core'
 import { type Query, stacksUrl } from '../../api/client'
 import { MenuButton } from '../../parts/menuButton'
 import { setRoute } from '../../state/urlState'
+import { Switch } from '../../widgets/choice'
 import toolbarCss from '../../parts/toolbar.module.css'
 
 interface Group {
@@ -48,18 +50,14 @@ const FILES = [
 const chooseForm = (form: string) =>
   setRoute({ form: form === 'tree' ? '' : form, row: '', zoom: '', search: '', sort: '', desc: '', cols: '' }, true)
 
-/** The stacks as a flame graph, or function by function. */
 export function FormControl({ byFunction }: { byFunction: boolean }) {
   return (
-    <SegmentedControl
+    <Switch
       size="sm"
-      aria-label="View"
+      label="View"
       value={byFunction ? 'functions' : 'tree'}
       onChange={chooseForm}
-      data={[
-        { value: 'tree', label: 'Flame graph' },
-        { value: 'functions', label: 'Functions' },
-      ]}
+      options={{ tree: 'Flame graph', functions: 'Functions' }}
     />
   )
 }

@@ -1,8 +1,10 @@
 // The thread picker of stacks.
+
 import { Button, Checkbox, Popover } from '@mantine/core'
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { ALL, selectedThreads, type Thread, threadsOf, threadsText, writeThreads } from '../../lib/threadSelection'
+import { SmallButton } from '../../widgets/basics'
 import { ChevronDown } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -57,13 +59,13 @@ export function ThreadsMenu(props: { table: Table; value: string; onChange: (val
       <Popover.Dropdown>
         <div className={`${toolbarCss.menu} ${css.threads}`}>
           <Button.Group>
-            <Button size="compact-xs" variant="default" disabled={value === ''} onClick={() => onChange('')}>
+            <SmallButton disabled={value === ''} onClick={() => onChange('')}>
               {idle.length > 0 ? 'Busy threads' : 'All threads'}
-            </Button>
+            </SmallButton>
             {idle.length > 0 && (
-              <Button size="compact-xs" variant="default" disabled={value === ALL} onClick={() => onChange(ALL)}>
+              <SmallButton disabled={value === ALL} onClick={() => onChange(ALL)}>
                 All, including idle
-              </Button>
+              </SmallButton>
             )}
           </Button.Group>
           {threads.filter((thread) => !thread.idle).map(row)}

@@ -1,10 +1,12 @@
 // Bookmarks on the time axis; stored in the URL.
-import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
+
+import { Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import { precise } from '../../lib/format'
 import { type Bookmark, MOST, NOTE_LENGTH, writeBookmarks } from '../../state/bookmarks'
 import { setRoute } from '../../state/urlState'
-import { BookmarkIcon, CloseIcon } from '../../widgets/icons'
+import { CloseButton } from '../../widgets/basics'
+import { BookmarkIcon } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './bookmarksMenu.module.css'
@@ -57,15 +59,10 @@ export function BookmarksMenu(props: {
                 {precise(time, 'ns')}
               </Button>
               <Note time={time} note={note} isOpen={time === open} onChange={change} onDone={() => onOpen(null)} />
-              <ActionIcon
-                size="sm"
-                variant="subtle"
-                color="gray"
-                aria-label={`Remove the bookmark at ${precise(time, 'ns')}`}
+              <CloseButton
+                label={`Remove the bookmark at ${precise(time, 'ns')}`}
                 onClick={() => store(bookmarks.filter((one) => one.time !== time))}
-              >
-                <CloseIcon />
-              </ActionIcon>
+              />
             </div>
           ))}
           <div className={css.row}>

@@ -1,5 +1,6 @@
 // Details of the selected event.
-import { ActionIcon, Button } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { Fragment, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, ClockInfo, Figure, Profile } from '../../api/payloads'
@@ -8,17 +9,16 @@ import { allocationRange } from '../../lib/companions'
 import { shortenMiddle } from '../../lib/names'
 import { addressText } from '../../lib/profiles'
 import { CollectivePeers, type PeerCall } from '../../parts/collectivePeers'
+import { figureValue } from '../../parts/payloadByName'
+import { StackFrames } from '../../parts/stack'
 import { useCompanions } from '../../state/companions'
 import { useView } from '../../state/data'
-import { usePrefs } from '../../state/prefs'
 import { tableOf } from '../../state/rowHighlight'
 import type { Values } from '../../state/tensorboardHash'
 import { openView, openViewOfProfile } from '../../state/urlState'
-import { Card, CopyIconButton, Placeholder } from '../../widgets/basics'
+import { Card, CloseButton, CopyIconButton, Placeholder, SmallButton } from '../../widgets/basics'
 import { FigureList } from '../../widgets/figures'
-import { CloseIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
-import { StackFrames } from '../../widgets/stack'
 import { ArrowList } from './arrowList'
 import { EventTensors } from './eventTensors'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -35,7 +35,6 @@ export function EventPanel(props: {
   base: Query
   catalog: Catalog
   profile: Profile
-  /** To an event that belongs to this one. */
   onGo: (event: number, at: Range) => void
   onClose: () => void
   /** Another profile than the open one: views of that one would not show it. */
@@ -44,7 +43,6 @@ export function EventPanel(props: {
   onPartner?: (partner: PeerCall) => void
 }) {
   const { event, base, catalog, profile, onGo, onClose, isElsewhere = false, onPartner } = props
-  const prefs = usePrefs()
   const resource = useView('events', { ...base, event })
   const payloads = resource.data?.payloads ?? {}
   const blocks = Object.entries(payloads).flatMap(([key, payload]) =>
@@ -53,8 +51,8 @@ export function EventPanel(props: {
   const main = blocks.find((block) => block.key === 'event')?.payload
   const isCollective = blocks.some((block) => block.key === 'collective')
   const launched = blocks.find((block) => block.key === 'launched')?.payload
-  const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
-  const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
+  const name = String(figureValue(main, 'name') ?? `Event ${event}`)
+  const kind = String(figureValue(main, 'kind') ?? '')
   const home = tableOf(name, kind)
   const at = main && ALLOCATES.has(kind) ? placeOf(main.figures) : null
   const isLong = name.length > LONGEST
@@ -71,9 +69,7 @@ export function EventPanel(props: {
       actions={
         <span className={textCss.row}>
           {home && (
-            <Button
-              size="compact-xs"
-              variant="default"
+            <SmallButton
               onClick={() =>
                 isElsewhere
                   ? openViewOfProfile(
@@ -85,13 +81,11 @@ export function EventPanel(props: {
               }
             >
               Show in {home.label}
-            </Button>
+            </SmallButton>
           )}
           {at && <EventAllocations catalog={catalog} profile={profile} at={at} />}
           <CopyIconButton text={name} label="Copy name" />
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
-            <CloseIcon />
-          </ActionIcon>
+          <CloseButton label="Close details" onClick={onClose} />
         </span>
       }
     >
@@ -108,7 +102,7 @@ export function EventPanel(props: {
               </h3>
               {key === 'stack' ? (
                 payload.figures.map((figure) => (
-                  <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
+                  <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} />
                 ))
               ) : (
                 <FigureList
@@ -184,7 +178,6 @@ function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {
   return { group: 'held_blocks', axis: 'time', from_ns: first, to_ns: last, min_begin_ns: first, max_begin_ns: last }
 }
 
-/** A button per overlapping snapshot. */
 function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
   const [wanted, setWanted] = useState('')
   const found = useCompanions(catalog, profile, wanted)
@@ -193,31 +186,27 @@ function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile:
     const name = found.length > 1 ? ` of ${address.worker}` : ''
     if (!there) {
       return (
-        <Button
+        <SmallButton
           key={key}
-          size="compact-xs"
-          variant="default"
           loading={wanted === key}
           title={`Reads ${addressText(address)} and checks whether both were recorded together`}
           onClick={() => setWanted(key)}
         >
           Read the snapshot{name}
-        </Button>
+        </SmallButton>
       )
     }
     if (!profile.clock || !there.clock) return null
     const state = blocksState(at, profile.clock, there.clock)
     if (Number(state.to_ns) < 0 || Number(state.from_ns) > there.clock.length_ns) return null
     return (
-      <Button
+      <SmallButton
         key={key}
-        size="compact-xs"
-        variant="default"
         title={`In ${addressText(address)}: blocks allocated on any thread during this event`}
         onClick={() => openViewOfProfile({ ...address }, 'allocations', state)}
       >
         Blocks in the snapshot{name}
-      </Button>
+      </SmallButton>
     )
   })
 }

@@ -1,5 +1,4 @@
 // Tensors of an operator, from an execution trace.
-import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Profile, View } from '../../api/payloads'
@@ -8,9 +7,9 @@ import { companionCandidates, EXECUTION } from '../../lib/companions'
 import { addressText } from '../../lib/profiles'
 import type { Row } from '../../lib/tableRows'
 import { callOf, ExecutionNodeDetail, eventOf } from '../../parts/executionNodeDetail'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { useView } from '../../state/data'
-import { Placeholder } from '../../widgets/basics'
+import { Placeholder, SmallButton } from '../../widgets/basics'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 
@@ -25,15 +24,14 @@ interface Props {
   onGo: (event: number, at: Range) => void
 }
 
-const figureOf = (figures: readonly Figure[], key: string) =>
-  String(figures.find(({ metric }) => metric.key === key)?.value ?? '')
+const textOf = (figures: readonly Figure[], key: string) => String(figureValue({ figures }, key) ?? '')
 
 /** Empty without an event number or companion execution trace. */
 export function EventTensors(props: Props) {
   const { catalog, profile, figures } = props
   const [wanted, setWanted] = useState(false)
   const found = useMemo(() => companionCandidates(catalog, profile, profile.model, EXECUTION), [catalog, profile])
-  const number = figureOf(figures, FUNCTION)
+  const number = textOf(figures, FUNCTION)
   if (!number || found.length === 0) return null
   if (found.length > 1) {
     return (
@@ -48,14 +46,9 @@ export function EventTensors(props: Props) {
   if (state !== 'ready' && !wanted) {
     return (
       <Block>
-        <Button
-          size="compact-xs"
-          variant="default"
-          title={`Reads ${addressText(there)}`}
-          onClick={() => setWanted(true)}
-        >
+        <SmallButton title={`Reads ${addressText(there)}`} onClick={() => setWanted(true)}>
           Read the execution trace
-        </Button>
+        </SmallButton>
       </Block>
     )
   }
@@ -90,7 +83,7 @@ function Node(props: Props & { number: string; there: Query }) {
       </Block>
     )
   const node = payloadByName(resource.data, 'node', 'figures')?.figures ?? []
-  if (figureOf(node, 'name') !== figureOf(figures, 'name')) {
+  if (textOf(node, 'name') !== textOf(figures, 'name')) {
     return (
       <Block>
         <p className={textCss.none}>Execution trace {String(worker)} is from another recording.</p>

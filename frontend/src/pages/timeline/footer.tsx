@@ -70,7 +70,6 @@ export function TimelineFooter(props: {
   )
 }
 
-/** Number of hits. */
 function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']> }) {
   const { total, inSight, totalNs } = found
   const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''

@@ -25,7 +25,6 @@ import hitStepsCss from './hitSteps.module.css'
 import css from './timeline.module.css'
 import zoomButtonsCss from './zoomButtons.module.css'
 
-/** Pixels of a rank name in the search field. */
 const NAME_WIDTH = 70
 /** Handles TensorBoard's keys too: it has the focus until the first click. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
@@ -85,13 +84,10 @@ export function TimelineFrame(props: {
   busy?: boolean
   found: TimelineOverlays['searchHits']
   go: TimelineOverlays['go']
-  /** The rank whose hits are stepped through. */
   rank?: string
-  /** Label of the full range. */
   all: string
   isTight?: boolean
   menus: ReactNode
-  /** At the end of the toolbar. */
   tools: ReactNode
   problems?: ReactNode
   /** Start of the selected event, for a bookmark. */
@@ -159,13 +155,11 @@ export function TimelineFrame(props: {
   )
 }
 
-/** Pixels that it takes in the search field. */
 const HIT_STEPS_WIDTH = 190
 
 function HitSteps(props: {
   found: NonNullable<TimelineOverlays['searchHits']>
   go: TimelineOverlays['go']
-  /** The rank whose hits are stepped through. */
   of?: string
 }) {
   const { found, go, of } = props

@@ -1,4 +1,5 @@
 // Timeline overlays: arrows, gaps, charts, search hits.
+
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
@@ -9,6 +10,8 @@ import { type Arrow, type Gap, type Point, topLevelGaps } from '../../canvas/tim
 import type { Range } from '../../canvas/viewport'
 import { format } from '../../lib/format'
 import { matcher, parseSearch } from '../../lib/search'
+import type { Row } from '../../lib/tableRows'
+import { numberOf, payloadByName } from '../../parts/payloadByName'
 import { useActivity } from '../../state/activity'
 import { readBookmarks } from '../../state/bookmarks'
 import { useView, whenReady } from '../../state/data'
@@ -34,7 +37,6 @@ const CHART_COLOR: Record<string, string> = {
 export interface TimelineOverlays {
   extras: Overlays
   selected: Spot | null
-  /** Search hits, if a search is active. */
   searchHits: {
     total: number | null
     inSight: number | null
@@ -45,7 +47,6 @@ export interface TimelineOverlays {
   } | null
   /** Notes about overlays that are too many to draw. */
   notes: string[]
-  /** To the next hit, or the one before. */
   go(by: -1 | 1): void
 }
 
@@ -80,7 +81,6 @@ export function useOverlays(
   return { extras, selected, searchHits: found, notes, go }
 }
 
-/** The selected event's place and its arrows. */
 export function useSelectedEvent(
   profile: Query,
   event: number | null,
@@ -102,7 +102,6 @@ const pointOf = (flows: Flows, i: number): Point => ({
   end: flows.start_ns[i] + flows.dur_ns[i],
 })
 
-/** Words for unnamed arrows. */
 const WORDS: Record<string, string> = {
   launch: 'launch',
   operator: 'launched (matched by id)',
@@ -126,24 +125,18 @@ function spotOf(flows: Flows | null, event: number | null): Spot | null {
   return flows && i >= 0 ? pointOf(flows, i) : null
 }
 
-const tableOf = (view: View | null, name: string): Table | null => {
-  const payload = view?.payloads[name]
-  return payload?.kind === 'table' ? payload : null
-}
+const rowsOf = (view: View | null, name: string): Row[] => (view && payloadByName(view, name, 'table')?.rows) ?? []
 
-const numberOf = (view: View | null, block: string, key: string): number | null => {
-  const payload = view?.payloads[block]
-  const value = payload?.kind === 'figures' ? payload.figures.find(({ metric }) => metric.key === key)?.value : null
-  return typeof value === 'number' ? value : null
-}
+const numberIn = (view: View | null, block: string, key: string) =>
+  numberOf(view && payloadByName(view, block, 'figures'), key)
 
 function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   const shortest = Math.max(1, Math.round(((view.end - view.start) * GAP_PIXELS) / PIXELS))
   const resource = useView('gaps', { ...window, min_ns: shortest, limit: GAPS }, wanted)
   return useMemo(() => {
-    const table = wanted ? tableOf(resource.data, 'gaps') : null
+    const rows = wanted ? rowsOf(resource.data, 'gaps') : []
     return topLevelGaps(
-      (table?.rows ?? []).map((row) => ({
+      rows.map((row) => ({
         lane: Number(row.lane),
         start: Number(row.start_ns),
         end: Number(row.start_ns) + Number(row.dur_ns),
@@ -154,7 +147,6 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   }, [resource.data, wanted])
 }
 
-/** CPU activity with its operator. */
 const doing = (row: Table['rows'][number]) =>
   row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
 
@@ -184,7 +176,6 @@ function seriesOf(
   sought: ((name: string) => boolean) | null,
 ): NonNullable<Overlays['counters']> {
   const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
-  // Device counters come first.
   const devices = payload.counters.some(({ device }) => device !== null)
   const main = payload.counters.filter(({ key, device }) => MAIN.includes(kindOf(key)) && (device !== null || !devices))
   // Without them, recorded counters matter.
@@ -260,8 +251,8 @@ export function useHits(
         const start = latest.current.view.start
         const near = await whenReady(() => getView('find', { ...query, near_ns: start, limit: 1 }), givenUp)
         if (near === null) return
-        const total = numberOf(near, 'summary', 'events') ?? 0
-        here = { asked, total, at: (numberOf(near, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
+        const total = numberIn(near, 'summary', 'events') ?? 0
+        here = { asked, total, at: (numberIn(near, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
       }
       if (here.total === 0) return
       // The first follows the last.
@@ -292,11 +283,11 @@ export function useHits(
   const arrived = useRef('')
   useEffect(() => {
     if (!hit || search || arrived.current === hit || !inSight || !everywhere) return
-    const row = tableOf(inSight, 'hits')?.rows[0] ?? tableOf(everywhere, 'hits')?.rows[0]
+    const row = rowsOf(inSight, 'hits')[0] ?? rowsOf(everywhere, 'hits')[0]
     arrived.current = hit
     if (row) reveal(spotOfRow(row))
   }, [hit, search, inSight, everywhere, reveal])
-  const hits = useMemo(() => (wanted ? (tableOf(inSight, 'hits')?.rows ?? []).map(spotOfRow) : []), [inSight, wanted])
+  const hits = useMemo(() => (wanted ? rowsOf(inSight, 'hits').map(spotOfRow) : []), [inSight, wanted])
   const marks = useMemo(() => {
     const payload = everywhere?.payloads.marks
     if (!wanted || payload?.kind !== 'series') return []
@@ -304,9 +295,9 @@ export function useHits(
   }, [everywhere, wanted])
   const found = wanted
     ? {
-        total: numberOf(everywhere, 'summary', 'events'),
-        inSight: numberOf(inSight, 'summary', 'events'),
-        totalNs: numberOf(everywhere, 'summary', 'total_ns') ?? 0,
+        total: numberIn(everywhere, 'summary', 'events'),
+        inSight: numberIn(inSight, 'summary', 'events'),
+        totalNs: numberIn(everywhere, 'summary', 'total_ns') ?? 0,
         position: at,
         problem: problem?.what ?? null,
       }

@@ -1,15 +1,17 @@
 // Summary of a marked time range.
+
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import { type Query, windowUrl } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Range } from '../../canvas/viewport'
 import { counted, format } from '../../lib/format'
+import { figureOf } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { useView } from '../../state/data'
 import { usePages } from '../../state/tablePages'
 import { setRoute } from '../../state/urlState'
-import { Card } from '../../widgets/basics'
+import { Card, SmallButton } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { DataTable } from '../../widgets/table'
 import textCss from '../../widgets/text.module.css'
@@ -23,7 +25,6 @@ interface Order {
 
 function RangePanel(props: {
   range: Range
-  /** The profile. */
   base: Query
   /** The timeline's search also filters this list. */
   search: string
@@ -48,9 +49,7 @@ function RangePanel(props: {
       subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
       actions={
         <span className={textCss.row}>
-          <Button size="compact-xs" variant="default" onClick={() => onShow(range)}>
-            Zoom to range
-          </Button>
+          <SmallButton onClick={() => onShow(range)}>Zoom to range</SmallButton>
           <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
             Export range
           </Button>
@@ -79,10 +78,9 @@ function RangePanel(props: {
   )
 }
 
-/** Events, and how busy each device was. */
 function Devices({ view }: { view: View }) {
   const { summary, range_devices: devices } = view.payloads
-  const events = summary?.kind === 'figures' ? summary.figures.find(({ metric }) => metric.key === 'events') : undefined
+  const events = summary?.kind === 'figures' ? figureOf(summary, 'events') : undefined
   const rows = devices?.kind === 'table' ? devices.rows : []
   return (
     <>

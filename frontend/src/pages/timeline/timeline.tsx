@@ -1,13 +1,11 @@
 // Timeline: every event, at the resolution of the screen.
-import { ActionIcon, Button } from '@mantine/core'
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Button } from '@mantine/core'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Catalog, Problem, Profile } from '../../api/payloads'
 import type { TimelineEngine } from '../../canvas/timeline/engine'
 import { tracksOf } from '../../canvas/timeline/layout'
 import type { LegendEntry } from '../../canvas/timeline/legend'
 import type { Spot, TimelineModel } from '../../canvas/timeline/model'
-import type { Bookmark } from '../../canvas/timeline/scene'
 import type { Range } from '../../canvas/viewport'
 import { arrangeLanes } from '../../lib/laneOrder'
 import { shortenMiddle } from '../../lib/names'
@@ -18,8 +16,7 @@ import { clearHits, showTable } from '../../state/links'
 import { useRunRead } from '../../state/readRuns'
 import { decodeHit, hitTitle } from '../../state/rowHighlight'
 import { setRoute, useRoute } from '../../state/urlState'
-import { Placeholder, useTheme } from '../../widgets/basics'
-import { CloseIcon } from '../../widgets/icons'
+import { CloseButton, Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
 import { DisplayMenu, defaultColors, useColors } from './displayMenu'
@@ -37,7 +34,6 @@ import { firstView, useTimeline } from './useTimeline'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 
-/** Maximum entries of the colour legend. */
 const KEY = 13
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
@@ -64,60 +60,33 @@ export function TimelinePage(props: PageProps) {
   )
 }
 
-function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { menu: Opened }) {
+function OneTimeline(props: PageProps & { menu: Opened }) {
+  const { profile: opened, base } = props
   const { steps, ...rest } = base
   const key = JSON.stringify(rest)
   const profile = useMemo(() => JSON.parse(key) as Query, [key])
   const engine = useRef<TimelineEngine>(null)
-  const { model, problem, busy, drawn, failures } = useTimeline(profile, () => engine.current?.redraw())
+  const timeline = useTimeline(profile, () => engine.current?.redraw())
+  const { model, problem } = timeline
   const chosen = String(steps ?? '')
   const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
   if (!model || !first)
     return problem ? <ProblemPanel problem={problem} /> : <Placeholder height="calc(100vh - 90px)" />
-  return (
-    <Page
-      all={opened.window ? 'Full window' : 'Full trace'}
-      model={model}
-      first={first}
-      opened={opened}
-      profile={profile}
-      busy={busy}
-      drawn={drawn}
-      failures={failures}
-      problem={problem}
-      engine={engine}
-      catalog={catalog}
-      menu={menu}
-      perfetto={(shown) => (
-        <OpenInPerfetto
-          address={catalog.perfetto_url}
-          base={profile}
-          shown={shown}
-          all={{ start: model.start, end: model.end }}
-          profile={opened}
-        />
-      )}
-    />
-  )
+  return <Page {...props} {...timeline} model={model} first={first} query={profile} engine={engine} />
 }
 
-function Page(props: {
-  model: TimelineModel
-  first: Range
-  opened: Profile
-  profile: Query
-  busy: boolean
-  drawn: boolean
-  failures: readonly Bookmark[]
-  problem: Problem | null
-  engine: React.RefObject<TimelineEngine | null>
-  /** The full range. */
-  all: string
-  catalog: Catalog
-  menu: Opened
-  perfetto: (shown: Range) => ReactNode
-}) {
-  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, failures, problem, engine } = props
+function Page(
+  props: PageProps &
+    ReturnType<typeof useTimeline> & {
+      model: TimelineModel
+      first: Range
+      /** The profile, without its chosen steps. */
+      query: Query
+      engine: React.RefObject<TimelineEngine | null>
+      menu: Opened
+    },
+) {
+  const { catalog, menu, model, first, profile: opened, query: profile, busy, drawn, failures, problem, engine } = props
   const route = useRoute()
   const { run, worker, span } = opened
   const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
@@ -176,7 +145,7 @@ function Page(props: {
       busy={busy}
       found={searchHits}
       go={go}
-      all={all}
+      all={opened.window ? 'Full window' : 'Full trace'}
       isTight
       menus={
         <>
@@ -197,7 +166,13 @@ function Page(props: {
       tools={
         <>
           <HitChip />
-          {perfetto(view)}
+          <OpenInPerfetto
+            address={catalog.perfetto_url}
+            base={profile}
+            shown={view}
+            all={{ start: model.start, end: model.end }}
+            profile={opened}
+          />
         </>
       }
       problems={
@@ -262,9 +237,7 @@ function HitChip() {
       <span data-testid="chip" className={toolbarCss.chip} title={where.join('\n')}>
         <span className={textCss.mute}>Highlighted:</span>{' '}
         <span className={textCss.mono}>{shortenMiddle(hitTitle(where), 36)}</span>
-        <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Clear the highlight" onClick={clearHits}>
-          <CloseIcon />
-        </ActionIcon>
+        <CloseButton size="xs" label="Clear the highlight" onClick={clearHits} />
       </span>
       {from && (
         <Button size="sm" variant="default" onClick={showTable}>

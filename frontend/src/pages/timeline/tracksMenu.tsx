@@ -1,10 +1,12 @@
 // Pinned, moved, closed and filtered tracks; stored in the URL.
+
 import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timeline/layout'
 import { type Arrangement, arrangeLanes, joinIds, type LaneName, moveLane, splitIds } from '../../lib/laneOrder'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { readRoute, setRoute, useRoute } from '../../state/urlState'
+import { SmallButton } from '../../widgets/basics'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -66,19 +68,11 @@ export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: 
             onChange={(event) => setRoute({ tracks: event.currentTarget.value })}
           />
           <Button.Group>
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ shut: '' })}>
-              Open all
-            </Button>
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => setRoute({ shut: joinIds(all.map((track) => track.id)) })}
-            >
+            <SmallButton onClick={() => setRoute({ shut: '' })}>Open all</SmallButton>
+            <SmallButton onClick={() => setRoute({ shut: joinIds(all.map((track) => track.id)) })}>
               Close all
-            </Button>
-            <Button
-              size="compact-xs"
-              variant="default"
+            </SmallButton>
+            <SmallButton
               disabled={!changed}
               onClick={() => {
                 setRoute({ shut: '', pin: '', lanes: '', tracks: '' })
@@ -86,7 +80,7 @@ export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: 
               }}
             >
               Reset
-            </Button>
+            </SmallButton>
           </Button.Group>
           <div className={css.slider}>
             <span>Label width</span>

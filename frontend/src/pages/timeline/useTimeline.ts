@@ -17,7 +17,6 @@ interface TimelineData {
   busy: boolean
   /** Everything that is wanted has come at least once. */
   drawn: boolean
-  /** Requests for memory that failed. */
   failures: readonly Bookmark[]
 }
 

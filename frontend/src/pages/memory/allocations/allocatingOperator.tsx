@@ -1,5 +1,4 @@
 // The operator that allocated a snapshot's block.
-import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, ClockInfo, Figures, Profile, View } from '../../../api/payloads'
@@ -7,12 +6,12 @@ import { translateTime } from '../../../lib/companions'
 import { format } from '../../../lib/format'
 import { addressText } from '../../../lib/profiles'
 import type { Row } from '../../../lib/tableRows'
-import { payloadByName } from '../../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../../parts/payloadByName'
 import { type Companion, useCompanions } from '../../../state/companions'
 import { useView } from '../../../state/data'
 import { timelineState } from '../../../state/links'
 import { openViewOfProfile } from '../../../state/urlState'
-import { Placeholder } from '../../../widgets/basics'
+import { Placeholder, SmallButton } from '../../../widgets/basics'
 import { ProblemPanel } from '../../../widgets/problem'
 import textCss from '../../../widgets/text.module.css'
 import css from './allocatingOperator.module.css'
@@ -29,7 +28,7 @@ export function AllocatingOperator({
 }) {
   const [wanted, setWanted] = useState('')
   const found = useCompanions(catalog, profile, wanted)
-  const value = (key: string) => block.figures.find(({ metric }) => metric.key === key)?.value
+  const value = (key: string) => figureValue(block, key)
   const [begin, address, bytes] = ['begin_ns', 'address', 'block_size_bytes'].map(value)
   const { clock } = profile
   if (typeof begin !== 'number' || !clock || found.length === 0) return null
@@ -50,9 +49,9 @@ export function AllocatingOperator({
         ) : (
           <p key={key} className={css.line}>
             A trace of the same worker is available: {addressText(beside.address)}
-            <Button size="compact-xs" variant="default" loading={wanted === key} onClick={() => setWanted(key)}>
+            <SmallButton loading={wanted === key} onClick={() => setWanted(key)}>
               Find the operator
-            </Button>
+            </SmallButton>
           </p>
         )
       })}
@@ -142,19 +141,14 @@ function Operator({ row }: { row: Row }) {
   )
 }
 
-/** A link to the event, or to the time if unknown. */
 function Show({ beside, row, at }: { beside: Companion; row: Row; at: number }) {
   const { event, start_ns: start, dur_ns: dur } = row
   const state =
     typeof event === 'number' ? timelineState(event, Number(start), Number(dur)) : timelineState(null, at, AROUND_NS)
   return (
-    <Button
-      size="compact-xs"
-      variant="default"
-      onClick={() => openViewOfProfile({ ...beside.address }, 'timeline', state)}
-    >
+    <SmallButton onClick={() => openViewOfProfile({ ...beside.address }, 'timeline', state)}>
       {typeof event === 'number' ? 'Show the operator in the timeline' : 'Show the time in the timeline'}
-    </Button>
+    </SmallButton>
   )
 }
 

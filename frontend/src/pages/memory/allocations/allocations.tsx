@@ -1,26 +1,24 @@
 // Memory snapshot: peak, history, tables.
-import { Button } from '@mantine/core'
 import { memo, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../../api/client'
 import type { Profile, Table, View } from '../../../api/payloads'
 import { translateTime } from '../../../lib/companions'
 import type { Row } from '../../../lib/tableRows'
-import { HeadlineCard, HeadlineSentence } from '../../../parts/headlineCard'
+import { Answers, HeadlineCard } from '../../../parts/headlineCard'
 import type { PageProps } from '../../../parts/page'
-import { payloadByName } from '../../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../../parts/payloadByName'
+import { EditorSetting, StackFrames } from '../../../parts/stack'
 import { type Group, TableSection } from '../../../parts/tableSection'
 import { ViewFrame } from '../../../parts/viewFrame'
 import type { Companion } from '../../../state/companions'
-import { useView } from '../../../state/data'
+import { useQuery, useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
-import { setPrefs, usePrefs } from '../../../state/prefs'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Card, Placeholder, useCopied } from '../../../widgets/basics'
+import { Card, CopyButton, SmallButton } from '../../../widgets/basics'
 import { BreakdownBar } from '../../../widgets/breakdown'
 import { FigureList, Headline } from '../../../widgets/figures'
-import { NoticeList, Sentence } from '../../../widgets/notices'
+import { NoticeList } from '../../../widgets/notices'
 import { RangeFilter } from '../../../widgets/rangeFilter'
-import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { rowText } from '../../../widgets/tableRow'
 import { CompanionCard } from '../companionCard'
 import { DevicePicker } from '../devicePicker'
@@ -36,7 +34,6 @@ const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
 const BLOCKS = 'held_blocks'
-/** URL value that expands the findings. */
 const WHOLE = 'whole'
 
 /** Room around a moment when the timeline opens at it, in ns. */
@@ -45,9 +42,7 @@ const AROUND_NS = 100_000
 /** The link's time: the selected moment, else the overlap's start. */
 function inTrace(profile: Profile, view: View, beside: Companion): { view: string; params: Record<string, string> } {
   const [here, there] = [profile.clock, beside.profile?.clock]
-  const moment = payloadByName(view, 'moment', 'figures')?.figures.find(
-    ({ metric }) => metric.key === 'event_ns',
-  )?.value
+  const moment = figureValue(payloadByName(view, 'moment', 'figures'), 'event_ns')
   if (!here || !there || typeof moment !== 'number') return { view: 'timeline', params: {} }
   const at = translateTime(moment, here, there)
   if (at < 0 || at > there.length_ns) return { view: 'timeline', params: {} }
@@ -62,7 +57,7 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
   const { device = '', at = '' } = route
   const { run, worker, span } = asked
   const base = useMemo<Query>(() => ({ run, worker, span, device }), [run, worker, span, device])
-  const query = useMemo<Query>(() => ({ ...base, at, limit: MOST_MARKS }), [base, at])
+  const query = useQuery(base, { at, limit: MOST_MARKS })
   const resource = useView('allocations', query)
   const tables = useRef<HTMLDivElement>(null)
   const showBlocks = useCallback((where: string) => {
@@ -78,7 +73,7 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
   }, [isReady])
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={520} />}>
+      <ViewFrame resource={resource} bones={520}>
         {(view) => (
           <div className={layoutCss.column}>
             <Top view={view} />
@@ -117,19 +112,14 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
 const Top = memo(({ view }: { view: View }) => {
   const summary = payloadByName(view, 'summary', 'figures')
   const devices = payloadByName(view, 'devices', 'figures')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
   return (
     <>
       {summary && (
         <HeadlineCard className={css.head} label={summary.title} below>
-          {answer.map((notice) => (
-            <HeadlineSentence key={notice.rule} severity={notice.severity}>
-              <Sentence notice={notice} text={notice.text} />
-            </HeadlineSentence>
-          ))}
+          <Answers view={view} />
           <div className={css.numbers}>
             {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
-            <Headline figures={summary.figures.filter(({ metric }) => metric.key !== EVENTS)} alarms={new Map()} />
+            <Headline figures={summary.figures.filter(({ metric }) => metric.key !== EVENTS)} />
           </div>
         </HeadlineCard>
       )}
@@ -147,14 +137,9 @@ const Findings = memo(({ view }: { view: View }) => {
     <Card
       title={found.title}
       actions={
-        <Button
-          size="compact-xs"
-          variant="default"
-          aria-expanded={isWhole}
-          onClick={() => setRoute({ findings: isWhole ? '' : WHOLE })}
-        >
+        <SmallButton aria-expanded={isWhole} onClick={() => setRoute({ findings: isWhole ? '' : WHOLE })}>
           {isWhole ? 'Shorten to one line' : 'Show advice'}
-        </Button>
+        </SmallButton>
       }
     >
       <NoticeList notices={found.notices} onLink={followLink} none="" isFolded={!isWhole} />
@@ -162,7 +147,6 @@ const Findings = memo(({ view }: { view: View }) => {
   )
 })
 
-/** Allocated bytes by category at the moment. */
 const Categories = memo(({ view }: { view: View }) => {
   const bar = payloadByName(view, 'held_categories', 'breakdown')
   return (
@@ -197,7 +181,6 @@ const Notes = memo(({ view }: { view: View }) => {
 })
 
 const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
-/** Limits of when a block was allocated. */
 const ALLOCATED = ['min_begin_ns', 'max_begin_ns'] as const
 const OF_BLOCKS = [...WINDOW, ...ALLOCATED]
 const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
@@ -254,8 +237,6 @@ function AllocatedFilter({ table }: { table: Table | null }) {
 
 /** An opened row: its whole stack, and the way to its band. */
 function Detail({ row, table }: { row: Row; table: Table }) {
-  const [copied, copy] = useCopied()
-  const prefs = usePrefs()
   const stack = row[STACK]
   const { block_row: block, event_number: event } = row
   return (
@@ -263,24 +244,18 @@ function Detail({ row, table }: { row: Row; table: Table }) {
       <div data-testid="detail-name" className={rowDetailCss.name}>
         <span className={textCss.row}>
           {typeof block === 'number' && (
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: String(block) }, true)}>
-              Highlight in chart
-            </Button>
+            <SmallButton onClick={() => setRoute({ block: String(block) }, true)}>Highlight in chart</SmallButton>
           )}
           {typeof event === 'number' && (
-            <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: String(event) }, true)}>
-              Show memory at this event
-            </Button>
+            <SmallButton onClick={() => setRoute({ at: String(event) }, true)}>Show memory at this event</SmallButton>
           )}
-          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
-            {copied ? 'Copied' : 'Copy row'}
-          </Button>
-          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+          <CopyButton label="Copy row" text={() => rowText(row, table.columns)} />
+          <EditorSetting />
         </span>
       </div>
       {typeof stack === 'string' && stack !== '' ? (
         <div className={css.stack}>
-          <StackFrames stack={stack} editor={prefs.editor} />
+          <StackFrames stack={stack} />
         </div>
       ) : (
         <p className={textCss.none}>The snapshot has no stack for this row.</p>

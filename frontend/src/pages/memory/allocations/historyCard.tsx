@@ -1,5 +1,6 @@
 // Memory history: curves, blocks and the selected block.
-import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
+
+import { Tooltip } from '@mantine/core'
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Figures, View } from '../../../api/payloads'
@@ -7,16 +8,15 @@ import type { BlockColoring } from '../../../canvas/blocks/colors'
 import type { BlocksEngine, BlocksModel } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
 import { counted } from '../../../lib/format'
-import { payloadByName } from '../../../parts/payloadByName'
-import { useView } from '../../../state/data'
-import { setPrefs, usePrefs } from '../../../state/prefs'
+import { figureValue, payloadByName } from '../../../parts/payloadByName'
+import { EditorSetting, StackFrames } from '../../../parts/stack'
+import { useQuery, useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Card, Placeholder } from '../../../widgets/basics'
+import { Card, CloseButton, Placeholder, SignButtons, SmallButton } from '../../../widgets/basics'
 import { BlocksCanvas } from '../../../widgets/blocksCanvas'
+import { Choice, Switch } from '../../../widgets/choice'
 import { FigureList } from '../../../widgets/figures'
-import { CloseIcon } from '../../../widgets/icons'
 import { ProblemPanel } from '../../../widgets/problem'
-import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { HistoryCurves } from './historyCurves'
 import { historyMarks } from './historyMarks'
 import { BlocksKey, MomentFigures } from './historySide'
@@ -26,7 +26,6 @@ import textCss from '../../../widgets/text.module.css'
 import blockPanelCss from './blockPanel.module.css'
 import css from './historyCard.module.css'
 
-/** Payload with the history's event count. */
 export const EVENTS = 'history_events'
 const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
@@ -45,7 +44,6 @@ const COLUMNS: Record<BlockColoring, string> = {
 interface ColorChoice {
   value: BlockColoring
   label: string
-  /** Why the colouring is unavailable. */
   missing: string
 }
 
@@ -64,49 +62,40 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
-export function HistoryCard(props: {
+interface CardProps {
   view: View
   base: Query
   onBlocks: (where: string) => void
   blockNote: (block: Figures) => ReactNode
-}) {
-  const { view, base, onBlocks, blockNote } = props
+}
+
+/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
+export function HistoryCard(props: CardProps) {
+  const { base } = props
   const route = useRoute()
   const axis: HistoryAxis = route.axis === 'time' ? 'time' : 'events'
   const { detail = '' } = route
   const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
-  const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
+  const query = useQuery(base, { axis, detail, layer })
   const engine = useRef<BlocksEngine>(null)
   const { model, problem, busy } = useBlocks(query, axis, layer, () => engine.current?.redraw())
   if (!model) return problem ? <ProblemPanel problem={problem} /> : <Placeholder height={500} />
   return (
     <>
       {problem && <ProblemPanel problem={problem} />}
-      <Drawn
-        view={view}
-        base={base}
-        axis={axis}
-        model={model}
-        busy={busy}
-        engine={engine}
-        onBlocks={onBlocks}
-        blockNote={blockNote}
-      />
+      <Drawn {...props} axis={axis} model={model} busy={busy} engine={engine} />
     </>
   )
 }
 
-function Drawn(props: {
-  view: View
-  base: Query
-  axis: HistoryAxis
-  model: BlocksModel
-  busy: boolean
-  engine: React.RefObject<BlocksEngine | null>
-  onBlocks: (where: string) => void
-  blockNote: (block: Figures) => ReactNode
-}) {
+function Drawn(
+  props: CardProps & {
+    axis: HistoryAxis
+    model: BlocksModel
+    busy: boolean
+    engine: React.RefObject<BlocksEngine | null>
+  },
+) {
   const { view, base, axis, model, busy, engine, onBlocks, blockNote } = props
   const route = useRoute()
   const choices = colorsOf(model.head)
@@ -127,7 +116,7 @@ function Drawn(props: {
     },
     [base, kind],
   )
-  const events = payloadByName(view, 'summary', 'figures')?.figures.find(({ metric }) => metric.key === EVENTS)?.value
+  const events = figureValue(payloadByName(view, 'summary', 'figures'), EVENTS)
   const { start, end } = window.view
   const isWhole = start <= 0 && end >= model.head.extent
   const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
@@ -139,30 +128,24 @@ function Drawn(props: {
       className={css.card}
       actions={
         <span className={css.actions}>
-          <SegmentedControl
-            size="xs"
-            aria-label="Axis"
+          <Switch
+            label="Axis"
             value={axis}
             disabled={!model.head.has_times}
             onChange={(next) => setRoute({ ...NO_WINDOW, axis: next === 'time' ? next : '' }, true)}
-            data={[
-              { value: 'events', label: 'Events' },
-              { value: 'time', label: 'Time' },
-            ]}
+            options={{ events: 'Events', time: 'Time' }}
           />
-          <NativeSelect
-            size="xs"
-            aria-label="Show as"
+          <Choice
+            label="Show as"
             value={model.layer}
-            onChange={(event) => setRoute({ layer: event.currentTarget.value })}
-            data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
+            onChange={(next) => setRoute({ layer: next })}
+            options={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
           />
-          <SegmentedControl
-            size="xs"
-            aria-label="Colour by"
+          <Switch
+            label="Colour by"
             value={colors}
             onChange={(next) => setRoute({ color: next === usual ? '' : next })}
-            data={choices.map(({ value, label, missing }) => ({
+            options={choices.map(({ value, label, missing }) => ({
               value,
               disabled: missing !== '',
               label: missing ? (
@@ -238,7 +221,6 @@ function Drawn(props: {
   )
 }
 
-/** Buttons for zoom and pan. */
 function Moves(props: {
   engine: React.RefObject<BlocksEngine | null>
   isWhole: boolean
@@ -254,17 +236,9 @@ function Moves(props: {
   ]
   return (
     <span className={textCss.row}>
-      {buttons.map(([title, sign, action, enabled]) => (
-        <Tooltip key={title} label={title}>
-          <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
-            {sign}
-          </ActionIcon>
-        </Tooltip>
-      ))}
+      <SignButtons buttons={buttons} />
       <Tooltip label="Show memory at the middle of the chart (Shift-click or M on the chart)">
-        <Button
-          size="compact-xs"
-          variant="default"
+        <SmallButton
           className={css.wide}
           onClick={() => {
             const event = engine.current?.pointed() ?? null
@@ -272,14 +246,13 @@ function Moves(props: {
           }}
         >
           Show memory at this event
-        </Button>
+        </SmallButton>
       </Tooltip>
     </span>
   )
 }
 
 const STACK = 'allocation_stack'
-/** Figures above the stack. */
 const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
 function BlockPanel(props: {
@@ -288,15 +261,13 @@ function BlockPanel(props: {
   row: number
   onBlocks: (where: string) => void
   onClose: () => void
-  /** Additional facts about a block. */
   blockNote: (block: Figures) => ReactNode
 }) {
   const { base, kind, row, onBlocks, onClose, blockNote } = props
   const title = kind === 'block' ? 'Block' : 'Segment'
-  const prefs = usePrefs()
   const resource = useView('active_memory', { ...base, [kind]: row })
   const payload = resource.data && payloadByName(resource.data, kind, 'figures')
-  const stack = payload?.figures.find(({ metric }) => metric.key === STACK)?.value
+  const stack = figureValue(payload, STACK)
   const known =
     payload?.figures.filter(({ metric, value }) => metric.key !== STACK && value !== null && value !== '') ?? []
   return (
@@ -306,15 +277,9 @@ function BlockPanel(props: {
           {title} {row.toLocaleString('en-US')}
         </b>
         <span className={textCss.row}>
-          {kind === 'block' && (
-            <Button size="compact-xs" variant="default" onClick={() => onBlocks(`block_row:${row}`)}>
-              Show in table
-            </Button>
-          )}
-          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-          <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Close ${kind}`} onClick={onClose}>
-            <CloseIcon />
-          </ActionIcon>
+          {kind === 'block' && <SmallButton onClick={() => onBlocks(`block_row:${row}`)}>Show in table</SmallButton>}
+          <EditorSetting />
+          <CloseButton label={`Close ${kind}`} onClick={onClose} />
         </span>
       </div>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
@@ -324,7 +289,7 @@ function BlockPanel(props: {
           <FigureList figures={known.filter(({ metric }) => FIRST.includes(metric.key))} exact />
           {typeof stack === 'string' && stack !== '' ? (
             <div className={blockPanelCss.stack}>
-              <StackFrames stack={stack} editor={prefs.editor} />
+              <StackFrames stack={stack} />
             </div>
           ) : (
             <p className={textCss.none}>The snapshot has no stack for this block.</p>

@@ -4,11 +4,10 @@ import type { Query } from '../../../api/client'
 import type { Series } from '../../../api/payloads'
 import type { BlocksEngine } from '../../../canvas/blocks/engine'
 import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
-import { categoryColor } from '../../../lib/color'
 import { payloadByName } from '../../../parts/payloadByName'
-import { useView } from '../../../state/data'
+import { useQuery, useView } from '../../../state/data'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Placeholder, Swatch } from '../../../widgets/basics'
+import { LineKeys, Placeholder } from '../../../widgets/basics'
 import { Curve } from '../../../widgets/curve'
 import { type CurveMarks, cutSeries } from '../../../widgets/curveOption'
 import { ProblemPanel } from '../../../widgets/problem'
@@ -26,7 +25,6 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   start: number
   end: number
   marks: HistoryMarks
-  /** Whether there is room for the key. */
   hasKey: boolean
   engine: React.RefObject<BlocksEngine | null>
 }) {
@@ -34,7 +32,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   const route = useRoute()
   const [low, high] = KEYS[axis]
   const [from = '', to = ''] = [route[low], route[high]]
-  const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
+  const query = useQuery(base, { axis, [low]: from, [high]: to })
   const resource = useView('active_memory', query)
   const off = STATE_OFFSET[axis]
   const series = resource.data && payloadByName(resource.data, 'curve', 'series')
@@ -69,7 +67,9 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
           }}
         />
       </div>
-      {hasKey && <LineKeys series={shown} />}
+      {hasKey && (
+        <LineKeys lines={shown.lines} className={`${breakdownCss.key} ${breakdownCss.stacked} ${css.lines}`} />
+      )}
     </>
   )
 })
@@ -79,14 +79,3 @@ const ownColors = (series: Series): Series => ({
   ...series,
   lines: series.lines.map((line, i) => ({ ...line, category: `curve${i}` })),
 })
-
-const LineKeys = ({ series }: { series: Series }) => (
-  <ul className={`${breakdownCss.key} ${breakdownCss.stacked} ${css.lines}`}>
-    {series.lines.map((line) => (
-      <li key={line.metric.key}>
-        <Swatch color={categoryColor(line.category)} />
-        {line.metric.title}
-      </li>
-    ))}
-  </ul>
-)

@@ -1,5 +1,5 @@
 // The panel beside the history: colour key and moment.
-import { Button, NativeSelect } from '@mantine/core'
+
 import { useEffect, useState } from 'react'
 import type { View } from '../../../api/payloads'
 import type { ColorKeyEntry } from '../../../canvas/blocks/colors'
@@ -9,13 +9,13 @@ import type { HistoryMarks } from '../../../canvas/blocks/scene'
 import { shortFrame } from '../../../lib/frames'
 import { payloadByName } from '../../../parts/payloadByName'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Swatch, useTheme } from '../../../widgets/basics'
+import { SmallButton, Swatch, useTheme } from '../../../widgets/basics'
+import { Choice } from '../../../widgets/choice'
 import { FigureList } from '../../../widgets/figures'
 import breakdownCss from '../../../widgets/breakdown.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-/** Maximum entries of the colour key. */
 const KEY = 12
 const DETAILS = [
   { value: '', label: 'Fewest blocks' },
@@ -24,7 +24,6 @@ const DETAILS = [
   { value: 'all', label: 'All blocks' },
 ]
 
-/** Allocated bytes at the selected moment. */
 export function MomentFigures({ view }: { view: View }) {
   const moment = payloadByName(view, 'moment', 'figures')
   return (
@@ -32,9 +31,7 @@ export function MomentFigures({ view }: { view: View }) {
       <section aria-label={moment.title}>
         <h3>
           {moment.title}
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
-            Back to the peak
-          </Button>
+          <SmallButton onClick={() => setRoute({ at: '', row: '' }, true)}>Back to the peak</SmallButton>
         </h3>
         <FigureList figures={moment.figures.filter(({ value }) => value !== null)} />
       </section>
@@ -47,7 +44,6 @@ export function BlocksKey(props: {
   /** Changes with the visible part; null while loading. */
   asked: string | null
   marks: HistoryMarks
-  /** Shows the blocks of a colour. */
   onPick?: (label: string) => void
   hasEnvelopes: boolean
 }) {
@@ -61,13 +57,12 @@ export function BlocksKey(props: {
   }, [asked, theme])
   return (
     <>
-      <NativeSelect
-        size="xs"
+      <Choice
         className={css.detail}
-        aria-label="Number of blocks drawn"
+        label="Number of blocks drawn"
         value={DETAILS.some(({ value }) => value === detail) ? detail : ''}
-        onChange={(event) => setRoute({ detail: event.currentTarget.value })}
-        data={DETAILS}
+        onChange={(next) => setRoute({ detail: next })}
+        options={DETAILS}
       />
       <ul className={`${breakdownCss.key} ${breakdownCss.stacked}`} data-testid="bands-key">
         {legend.map(({ label, color, isNothing }) => (

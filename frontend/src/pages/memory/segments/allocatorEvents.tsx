@@ -5,23 +5,17 @@ import type { Table, View } from '../../../api/payloads'
 import { format } from '../../../lib/format'
 import { shortenMiddle } from '../../../lib/names'
 import type { Row } from '../../../lib/tableRows'
-import { payloadByName } from '../../../parts/payloadByName'
+import { numberOf, payloadByName } from '../../../parts/payloadByName'
 import { SearchBox } from '../../../parts/tableSection'
 import { useView } from '../../../state/data'
 import textCss from '../../../widgets/text.module.css'
 import css from './allocatorEvents.module.css'
 
 const ROW = 21
-/** Events per request. */
 const PAGE = 300
 const HALF = PAGE / 2
 
-const number = (view: View | null, key: string): number | null => {
-  const value = (view ? payloadByName(view, 'found', 'figures') : null)?.figures.find(
-    ({ metric }) => metric.key === key,
-  )?.value
-  return typeof value === 'number' ? value : null
-}
+const number = (view: View | null, key: string) => numberOf(view && payloadByName(view, 'found', 'figures'), key)
 
 export function AllocatorEvents(props: {
   base: Query
@@ -144,11 +138,9 @@ const thumbOf = (from: number, shown: number, count: number) => {
   return { top: `${(from / Math.max(1, count - shown)) * (1 - size) * 100}%`, height: `${size * 100}%` }
 }
 
-/** Rows of the last answer. */
 const useRows = (view: View | null, table: Table | null): readonly Row[] =>
   useMemo(() => (view ? (table?.rows ?? []) : []), [view, table])
 
-/** Index of an event among loaded rows. */
 function placeOf(rows: readonly Row[], first: number, event: number): number | null {
   const at = rows.findIndex((row) => row.event_number === event)
   return at < 0 ? null : first + at

@@ -1,8 +1,10 @@
 // The slider that selects an allocator event.
-import { ActionIcon, NativeSelect, Slider, Tooltip } from '@mantine/core'
+
+import { ActionIcon, Slider, Tooltip } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../../api/payloads'
 import { format } from '../../../lib/format'
+import { Choice } from '../../../widgets/choice'
 import textCss from '../../../widgets/text.module.css'
 import css from './momentBar.module.css'
 
@@ -61,13 +63,7 @@ export function MomentBar(props: {
             </Tooltip>
           )
         })}
-        <NativeSelect
-          size="xs"
-          aria-label="Step to"
-          value={kind}
-          onChange={(event) => onKind(event.currentTarget.value)}
-          data={KINDS}
-        />
+        <Choice label="Step to" value={kind} onChange={onKind} options={KINDS} />
       </span>
       <Slider
         className={css.slider}

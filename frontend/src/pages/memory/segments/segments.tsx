@@ -1,30 +1,31 @@
 // Segments: device memory after an allocator event.
-import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
+
+import { Button } from '@mantine/core'
 import { type KeyboardEvent, useMemo } from 'react'
 import type { Query } from '../../../api/client'
-import type { Figures, Link, MemoryMap, Series, Table, View } from '../../../api/payloads'
+import type { Link, MemoryMap, Series, Table, View } from '../../../api/payloads'
 import { heaviestLines, lineColor, type MapChoice, pieceOf, STATES, stateOf } from '../../../canvas/memoryMap'
 import { isTyping } from '../../../canvas/typing'
 import { categoryColor } from '../../../lib/color'
 import { format } from '../../../lib/format'
 import type { Row } from '../../../lib/tableRows'
-import { HeadlineCard, HeadlineSentence } from '../../../parts/headlineCard'
+import { RowFigures } from '../../../parts/detailBlock'
+import { Answers, HeadlineCard } from '../../../parts/headlineCard'
 import type { PageProps } from '../../../parts/page'
-import { payloadByName } from '../../../parts/payloadByName'
+import { figureValue, payloadByName } from '../../../parts/payloadByName'
+import { EditorSetting, StackFrames } from '../../../parts/stack'
 import { type Group, TableSection } from '../../../parts/tableSection'
 import { ViewFrame } from '../../../parts/viewFrame'
-import { useView } from '../../../state/data'
+import { useQuery, useView } from '../../../state/data'
 import { followLink } from '../../../state/links'
-import { setPrefs, usePrefs } from '../../../state/prefs'
 import { usePages } from '../../../state/tablePages'
 import { setRoute, useRoute } from '../../../state/urlState'
-import { Card, Placeholder, Swatch } from '../../../widgets/basics'
+import { Card, LineKeys, LinkButton, Placeholder, SmallButton, Swatch } from '../../../widgets/basics'
 import { Chart } from '../../../widgets/chart'
+import { Choice, Switch } from '../../../widgets/choice'
 import { Curve } from '../../../widgets/curve'
-import { FigureList, Headline } from '../../../widgets/figures'
+import { Headline } from '../../../widgets/figures'
 import { MemoryMapPicture } from '../../../widgets/memoryMap'
-import { Sentence } from '../../../widgets/notices'
-import { EditorSetting, StackFrames } from '../../../widgets/stack'
 import { DevicePicker } from '../devicePicker'
 import { AllocatorEvents } from './allocatorEvents'
 import { MomentBar, stepOf } from './momentBar'
@@ -50,11 +51,11 @@ const OOM_GROUPS: Group[] = [
 
 export function Segments({ base }: PageProps) {
   const { device = '', at = '', size = '' } = useRoute()
-  const query = useMemo<Query>(() => ({ ...base, device, at, size }), [base, device, at, size])
+  const query = useQuery(base, { device, at, size })
   const resource = useView('segments', query)
   return (
     <div className={frameCss.page}>
-      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
+      <ViewFrame resource={resource} bones={600}>
         {(view) => <Page view={view} base={base} />}
       </ViewFrame>
       {resource.data && <Tables view={resource.data} base={query} />}
@@ -64,18 +65,14 @@ export function Segments({ base }: PageProps) {
 
 const choose = (event: number, step = false) => setRoute({ at: String(event), row: '' }, !step)
 
-const figure = (figures: Figures | null, key: string) =>
-  figures?.figures.find(({ metric }) => metric.key === key)?.value ?? null
-
 function Page({ view, base }: { view: View; base: Query }) {
   const { device = '', step = '', find = '' } = useRoute()
   const moment = payloadByName(view, 'moment', 'figures')
   const place = payloadByName(view, 'place', 'figures')
   const map = payloadByName(view, 'map', 'memory_map')
-  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
   const devices = payloadByName(view, 'devices', 'figures')
   if (!moment || !place || !map) return null
-  const hasEvents = Number(figure(place, 'history_events')) > 0
+  const hasEvents = Number(figureValue(place, 'history_events')) > 0
   const onKey = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
     if (event.key !== ',' && event.key !== '.') return
@@ -86,17 +83,12 @@ function Page({ view, base }: { view: View; base: Query }) {
     // biome-ignore lint/a11y/noStaticElementInteractions: the buttons of the bar do the same
     <div className={layoutCss.column} onKeyDown={onKey}>
       <HeadlineCard className={css.head} label={moment.title} below>
-        {answer.map((notice) => (
-          <HeadlineSentence key={notice.rule} severity={notice.severity}>
-            <Sentence notice={notice} text={notice.text} />
-            {notice.evidence && <Way link={notice.evidence} />}
-          </HeadlineSentence>
-        ))}
+        <Answers view={view} add={(notice) => notice.evidence && <Way link={notice.evidence} />} />
         <span className={pageCss.figures}>
           {devices && (
             <DevicePicker devices={devices} chosen={moment.title} cleared={{ at: '', block: '', only: '', row: '' }} />
           )}
-          <Headline figures={moment.figures} alarms={new Map()} />
+          <Headline figures={moment.figures} />
         </span>
       </HeadlineCard>
       {hasEvents && (
@@ -127,18 +119,11 @@ function Page({ view, base }: { view: View; base: Query }) {
 const Way = ({ link }: { link: Link }) => (
   <>
     {' '}
-    <button type="button" className={textCss.link} onClick={() => followLink(link)}>
-      {link.text}
-    </button>
+    <LinkButton onClick={() => followLink(link)}>{link.text}</LinkButton>
   </>
 )
 
-const SEGMENTS = [
-  { value: '', label: 'All segments' },
-  { value: 'small', label: 'Small' },
-  { value: 'large', label: 'Large' },
-  { value: 'expandable', label: 'Expandable' },
-]
+const SEGMENTS = { '': 'All segments', small: 'Small', large: 'Large', expandable: 'Expandable' }
 
 function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query }) {
   const { order = '', only = '', segments = '', line = '', colour = '', block = '' } = useRoute()
@@ -161,51 +146,41 @@ function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query 
       actions={
         <span className={css.choices}>
           {groups.length > 1 && (
-            <NativeSelect
-              size="xs"
-              aria-label="Pool and stream"
+            <Choice
+              label="Pool and stream"
               value={only}
-              onChange={(event) => setRoute({ only: event.currentTarget.value })}
-              data={[{ value: '', label: 'All pools' }, ...groups]}
+              onChange={(next) => setRoute({ only: next })}
+              options={[{ value: '', label: 'All pools' }, ...groups]}
             />
           )}
-          <NativeSelect
-            size="xs"
-            aria-label="Kind of segments"
+          <Choice
+            label="Kind of segments"
             value={segments}
-            onChange={(event) => setRoute({ segments: event.currentTarget.value })}
-            data={SEGMENTS}
+            onChange={(next) => setRoute({ segments: next })}
+            options={SEGMENTS}
           />
-          <NativeSelect
-            size="xs"
-            aria-label="Order of segments"
+          <Choice
+            label="Order of segments"
             value={order}
-            onChange={(event) => setRoute({ order: event.currentTarget.value })}
-            data={[
-              { value: '', label: 'By address' },
-              { value: 'size', label: 'By size' },
-            ]}
+            onChange={(next) => setRoute({ order: next })}
+            options={{ '': 'By address', size: 'By size' }}
           />
-          <SegmentedControl
-            size="xs"
-            aria-label="Colour of blocks"
+          <Switch
+            label="Colour of blocks"
             value={byLine ? 'line' : ''}
             onChange={(next) => setRoute({ colour: next })}
-            data={[
-              { value: '', label: 'State' },
-              { value: 'line', label: 'Line' },
-            ]}
+            options={{ '': 'State', line: 'Line' }}
           />
           <Button.Group>
-            <Button size="compact-xs" variant="default" aria-label="Zoom out" onClick={() => zoom(2)}>
+            <SmallButton aria-label="Zoom out" onClick={() => zoom(2)}>
               −
-            </Button>
-            <Button size="compact-xs" variant="default" aria-label="Zoom in" onClick={() => zoom(0.5)}>
+            </SmallButton>
+            <SmallButton aria-label="Zoom in" onClick={() => zoom(0.5)}>
               +
-            </Button>
-            <Button size="compact-xs" variant="default" disabled={!line} onClick={() => setRoute({ line: '' })}>
+            </SmallButton>
+            <SmallButton disabled={!line} onClick={() => setRoute({ line: '' })}>
               All
-            </Button>
+            </SmallButton>
           </Button.Group>
         </span>
       }
@@ -266,7 +241,7 @@ function Tables({ view, base }: { view: View; base: Query }) {
         {reserved && (
           <ReservedCard
             series={reserved}
-            at={Number(figure(payloadByName(view, 'place', 'figures'), 'event_number'))}
+            at={Number(figureValue(payloadByName(view, 'place', 'figures'), 'event_number'))}
           />
         )}
         {['gap_sizes', 'gap_counts'].map((name) => {
@@ -278,7 +253,7 @@ function Tables({ view, base }: { view: View; base: Query }) {
         view="segments"
         base={base}
         groups={groups}
-        filters={() => <RequestSize asked={format(figure(request, 'request_bytes'), 'bytes')} />}
+        filters={() => <RequestSize asked={format(figureValue(request, 'request_bytes'), 'bytes')} />}
         placeholder="Search lines, addresses, text or /regex/"
         detail={(row, table) => <RowBlock row={row} table={table} />}
       />
@@ -295,12 +270,12 @@ function RequestSize({ asked }: { asked: string }) {
   const known = size === '' || REQUESTS.includes(Number(size))
   const sizes = known ? REQUESTS : [...REQUESTS, Number(size)]
   return (
-    <NativeSelect
+    <Choice
       size="sm"
-      aria-label="Request size to compare with free gaps"
+      label="Request size to compare with free gaps"
       value={size}
-      onChange={(event) => setRoute({ size: event.currentTarget.value }, true)}
-      data={[
+      onChange={(next) => setRoute({ size: next }, true)}
+      options={[
         { value: '', label: size === '' ? `Request of ${asked}` : 'No request size' },
         ...sizes.map((bytes) => ({ value: String(bytes), label: `Request of ${format(bytes, 'bytes')}` })),
       ]}
@@ -308,7 +283,6 @@ function RequestSize({ asked }: { asked: string }) {
   )
 }
 
-/** Reserved memory as curves; a click selects a moment. */
 function ReservedCard({ series, at }: { series: Series; at: number }) {
   const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
   return (
@@ -321,14 +295,7 @@ function ReservedCard({ series, at }: { series: Series; at: number }) {
         onMoment={(event) => choose(event)}
         onReset={() => {}}
       />
-      <ul className={breakdownCss.key}>
-        {series.lines.map((line) => (
-          <li key={line.metric.title}>
-            <Swatch color={categoryColor(line.category)} />
-            {line.metric.title}
-          </li>
-        ))}
-      </ul>
+      <LineKeys lines={series.lines} />
     </Card>
   )
 }
@@ -345,15 +312,9 @@ function RowBlock({ row, table }: { row: Row; table: Table }) {
     <div className={css.row}>
       <span className={textCss.row}>
         {row.block_row !== undefined && (
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: String(row.block_row) }, true)}>
-            Show in the map
-          </Button>
+          <SmallButton onClick={() => setRoute({ block: String(row.block_row) }, true)}>Show in the map</SmallButton>
         )}
-        {event !== null && (
-          <Button size="compact-xs" variant="default" onClick={() => choose(event)}>
-            Show memory at this event
-          </Button>
-        )}
+        {event !== null && <SmallButton onClick={() => choose(event)}>Show memory at this event</SmallButton>}
       </span>
       <BlockDetail row={row} table={table} />
     </div>
@@ -363,8 +324,7 @@ function RowBlock({ row, table }: { row: Row; table: Table }) {
 /** The block that was clicked, with its stack; it stays while one steps, as long as it lives. */
 function SelectedBlock({ block, base, view }: { block: string; base: Query; view: View }) {
   const { device = '', at = '' } = useRoute()
-  const prefs = usePrefs()
-  const asked = useMemo<Query>(() => ({ ...base, device, at }), [base, device, at])
+  const asked = useQuery(base, { device, at })
   const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`block_row:${block}`] }), [block])
   const pages = usePages('segments', 'blocks_at', asked, one)
   const row = pages.table?.row_key ? pages.row(0) : undefined
@@ -374,10 +334,8 @@ function SelectedBlock({ block, base, view }: { block: string; base: Query; view
       <header>
         <b>Selected block</b>
         <span className={textCss.row}>
-          <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
-          <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: '' })}>
-            Deselect
-          </Button>
+          <EditorSetting />
+          <SmallButton onClick={() => setRoute({ block: '' })}>Deselect</SmallButton>
         </span>
       </header>
       {row ? <BlockDetail row={row} table={pages.table} /> : <p className={textCss.none}>{goneText(view)}</p>}
@@ -389,18 +347,15 @@ const goneText = (view: View) =>
   `Not allocated after event ${format(payloadByName(view, 'map', 'memory_map')?.event ?? null, 'count')}, or not among the 50,000 largest blocks.`
 
 function BlockDetail({ row, table }: { row: Row; table: Table }) {
-  const prefs = usePrefs()
-  const told = table.columns.filter(({ metric }) => !/^allocation_|^block_row$/.test(metric.key))
   return (
     <div className={selectedBlockCss.detail}>
-      <FigureList
-        figures={told.flatMap(({ metric }) =>
-          row[metric.key] === null ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
-        )}
-        exact
+      <RowFigures
+        row={row}
+        table={table}
+        isShown={({ metric }) => row[metric.key] !== null && !/^allocation_|^block_row$/.test(metric.key)}
       />
       {row.allocation_stack ? (
-        <StackFrames stack={String(row.allocation_stack)} editor={prefs.editor} />
+        <StackFrames stack={String(row.allocation_stack)} />
       ) : (
         <p className={textCss.none}>No stack recorded.</p>
       )}

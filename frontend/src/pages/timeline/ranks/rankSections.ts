@@ -44,7 +44,6 @@ export function usePlacements(
   }, [named, known, corrected, open, wish])
 }
 
-/** Clock correction and its uncertainty. */
 function alignment({ way, correction_ns, residual_ns }: Placement): string {
   if (way !== 'clocks') return way === 'wall' ? 'wall clock' : 'from its first step'
   const sign = (correction_ns ?? 0) < 0 ? '−' : '+'
@@ -75,7 +74,6 @@ export function sectionOf(
   }
 }
 
-/** Visible time ranges of visible workers. */
 export function visibleStretches(
   named: readonly RankName[],
   sections: readonly RankSection[],

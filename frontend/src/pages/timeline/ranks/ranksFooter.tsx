@@ -15,7 +15,6 @@ import { KINDS, type RecordedKinds, recordedKinds } from '../footer'
 import type { Clocks, LinkedCollectives } from './useCollectives'
 import css from '../footer.module.css'
 
-/** Kinds in section heads and device streams. */
 const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
 
 /** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
@@ -32,15 +31,12 @@ export function RanksFooter(props: {
   view: Range
   /** The rank whose times the axis shows. */
   axis: string
-  /** Null if not requested. */
   clocks: Clocks | null
   wish: Way
   sections: readonly RankSection[]
-  /** Links by section key. */
   linkedCalls: LinkedCollectives | null
   detail: Detail
   colors: ColorBy
-  /** Of the open rank. */
   classes: KernelClasses | null
 }) {
   const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes } = props

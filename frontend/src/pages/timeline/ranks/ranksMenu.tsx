@@ -1,4 +1,5 @@
 // Selection, order and alignment of ranks; stored in the URL.
+
 import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'
@@ -21,6 +22,8 @@ import {
 } from '../../../lib/rankSelection'
 import { setRunRead } from '../../../state/readRuns'
 import { readRoute, setRoute, useRoute } from '../../../state/urlState'
+import { SmallButton } from '../../../widgets/basics'
+import { Choice } from '../../../widgets/choice'
 import { type Clocks, useClocks, useLateRanks } from './useCollectives'
 import toolbarCss from '../../../parts/toolbar.module.css'
 import textCss from '../../../widgets/text.module.css'
@@ -48,7 +51,6 @@ interface MenuProps {
   way: Way
   /** Traces that corrected clocks read at most. */
   reads: number
-  /** Notes per rank. */
   said: ReadonlyMap<string, string>
 }
 
@@ -63,12 +65,12 @@ export function RanksMenu({ opened, onOpened, ...props }: MenuProps & Opened) {
           Ranks{ranks.length > 1 ? ` (${ranks.length})` : ''}
         </Button>
       </Popover.Target>
-      <Popover.Dropdown>{opened && <Choice {...props} beside={beside} />}</Popover.Dropdown>
+      <Popover.Dropdown>{opened && <RankChoice {...props} beside={beside} />}</Popover.Dropdown>
     </Popover>
   )
 }
 
-function Choice(props: MenuProps & { beside: readonly Address[] }) {
+function RankChoice(props: MenuProps & { beside: readonly Address[] }) {
   const { catalog, open, ranks, clocks, way, reads, said, beside } = props
   const [filter, setFilter] = useState('')
   const [run, setRun] = useState(open.run)
@@ -93,34 +95,22 @@ function Choice(props: MenuProps & { beside: readonly Address[] }) {
         onChange={(event) => setFilter(event.currentTarget.value)}
       />
       <Button.Group>
-        <Button size="compact-xs" variant="default" onClick={() => choose([...ranks, ...listed])}>
+        <SmallButton onClick={() => choose([...ranks, ...listed])}>
           Show {filter ? 'these' : 'all'} {listed.length.toLocaleString('en-US')}
-        </Button>
-        <Button size="compact-xs" variant="default" disabled={ranks.length < 2} onClick={() => choose([open])}>
+        </SmallButton>
+        <SmallButton disabled={ranks.length < 2} onClick={() => choose([open])}>
           {open.worker} alone
-        </Button>
+        </SmallButton>
       </Button.Group>
       {ranks.length > 1 && (
         <Button.Group>
-          <Button size="compact-xs" variant="default" onClick={() => turnAll('open')}>
-            Open all
-          </Button>
-          <Button size="compact-xs" variant="default" onClick={() => turnAll('closed')}>
-            Close all
-          </Button>
+          <SmallButton onClick={() => turnAll('open')}>Open all</SmallButton>
+          <SmallButton onClick={() => turnAll('closed')}>Close all</SmallButton>
         </Button.Group>
       )}
       <Sets open={open} beside={beside} clocks={clocks} reads={reads} onChoose={(next) => choose([open, ...next])} />
       {ranks.length > 1 && <AlignMenu way={way} reads={reads} />}
-      {runs.length > 1 && (
-        <NativeSelect
-          size="xs"
-          aria-label="Run"
-          data={runs}
-          value={run}
-          onChange={(event) => setRun(event.currentTarget.value)}
-        />
-      )}
+      {runs.length > 1 && <Choice label="Run" options={runs} value={run} onChange={setRun} />}
       <Rows count={listed.length}>
         {(at) => {
           const one = listed[at]
@@ -178,9 +168,9 @@ function Sets(props: {
   if (beside.length < 2) return null
   if (!isAsked)
     return (
-      <Button size="compact-xs" variant="default" title={readsText(reads)} onClick={() => ask(true)}>
+      <SmallButton title={readsText(reads)} onClick={() => ask(true)}>
         By node, group or cost{readsNote(reads)}
-      </Button>
+      </SmallButton>
     )
   if (sets.length === 0)
     return (
@@ -191,16 +181,15 @@ function Sets(props: {
       </p>
     )
   return (
-    <NativeSelect
-      size="xs"
-      aria-label="Ranks of a node or group"
-      data={[
+    <Choice
+      label="Ranks of a node or group"
+      options={[
         { value: '', label: 'Stragglers, node or group…' },
         ...sets.map(({ name }) => ({ value: name, label: name })),
       ]}
       value=""
-      onChange={(event) => {
-        const set = sets.find(({ name }) => name === event.currentTarget.value)
+      onChange={(next) => {
+        const set = sets.find(({ name }) => name === next)
         if (set) onChoose(set.ranks)
       }}
     />

@@ -1,5 +1,6 @@
 // Several ranks on one timeline, linked by collectives.
-import { Button, Checkbox, NativeSelect, Radio } from '@mantine/core'
+
+import { Button, Checkbox, Radio } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Profile } from '../../../api/payloads'
@@ -21,6 +22,7 @@ import { setRunRead, useRunRead } from '../../../state/readRuns'
 import type { Values } from '../../../state/tensorboardHash'
 import { readRoute, setRoute, useRoute } from '../../../state/urlState'
 import { Placeholder } from '../../../widgets/basics'
+import { Choice } from '../../../widgets/choice'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
 import { ColorsChoice, useColors } from '../displayMenu'
@@ -42,7 +44,6 @@ import ranksMenuCss from './ranksMenu.module.css'
 /** Bytes of tiles of all ranks together, and requests for them under way at once. */
 const BYTES = 192e6
 const REQUESTS = 4
-/** Ranks that are read at once. */
 const READ = 4
 /** Traces read for clocks without asking; more only if half of the ranks are shown. */
 const FEW = 16
@@ -115,7 +116,6 @@ function Page(props: {
   menu: Opened
   named: readonly RankName[]
   known: ReadonlyMap<string, Rank>
-  /** Of the open profile. */
   model: TimelineModel
   engine: React.RefObject<RanksEngine | null>
   sight: readonly string[]
@@ -212,12 +212,12 @@ function Page(props: {
       tools={
         <>
           {isText && (
-            <NativeSelect
+            <Choice
               size="sm"
-              aria-label="Rank as text"
-              data={sections.map(({ key, title }) => ({ value: key, label: title }))}
+              label="Rank as text"
+              options={sections.map(({ key, title }) => ({ value: key, label: title }))}
               value={chosen ? at : ''}
-              onChange={({ currentTarget }) => setRoute({ event: '', at: currentTarget.value })}
+              onChange={(at) => setRoute({ event: '', at })}
             />
           )}
           {own > 1 && !isFree && (

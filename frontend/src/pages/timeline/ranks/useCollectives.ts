@@ -12,7 +12,6 @@ import { type Resource, useResource } from '../../../state/data'
 
 type Rows = Table['rows']
 
-/** Rows per request, and in total. */
 const PAGE = 1000
 const MOST = 4000
 const REST_MS = 250
@@ -42,7 +41,6 @@ export interface Clocks {
   /** By worker; empty while nothing is known. */
   of: ReadonlyMap<string, Corrected>
   nodes: ReadonlyMap<string, string>
-  /** Ranks per process group. */
   groups: ReadonlyMap<string, ReadonlySet<number>>
   fraction: number | null
   busy: boolean
@@ -69,7 +67,6 @@ export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clock
   )
 }
 
-/** Workers that the others wait for, the costliest first. */
 export function useLateRanks(run: Query, wanted: boolean): readonly string[] {
   const { data } = useRows('stragglers', run, MANY, wanted)
   return useMemo(() => [...new Set((data?.rows ?? []).map(({ worker }) => String(worker)))], [data])

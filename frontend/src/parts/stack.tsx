@@ -2,10 +2,11 @@
 import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import { type CodeFrame, canOpen, editorUrl, parseStack } from '../lib/frames'
-import { CopyIconButton } from './basics'
-import { EditorIcon, GearIcon } from './icons'
+import { setPrefs, usePrefs } from '../state/prefs'
+import { CopyIconButton } from '../widgets/basics'
+import { EditorIcon, GearIcon } from '../widgets/icons'
+import textCss from '../widgets/text.module.css'
 import css from './stack.module.css'
-import textCss from './text.module.css'
 
 /** The web view of an editor listens for this (spec section 13). Sent only when a person clicks. */
 function tellHost(frame: CodeFrame): void {
@@ -13,7 +14,8 @@ function tellHost(frame: CodeFrame): void {
   window.parent.parent.postMessage({ filename: frame.path, line: frame.line - 1 }, '*')
 }
 
-export function StackFrames({ stack, editor }: { stack: string; editor: string }) {
+export function StackFrames({ stack }: { stack: string }) {
+  const { editor } = usePrefs()
   const frames = parseStack(stack)
   return (
     <ol className={css.stack}>
@@ -63,8 +65,8 @@ function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
 }
 
 /** Which editor opens: a template with {path} and {line}. */
-export function EditorSetting({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const [text, setText] = useState(value)
+export function EditorSetting() {
+  const [text, setText] = useState(usePrefs().editor)
   const valid =
     /^[a-z][a-z0-9+.-]*:/i.test(text) && text.includes('{path}') && !/^(javascript|data|vbscript|blob):/i.test(text)
   return (
@@ -83,7 +85,7 @@ export function EditorSetting({ value, onChange }: { value: string; onChange: (v
           value={text}
           error={valid ? null : 'Needs a scheme and {path}, such as vscode://file/{path}:{line}'}
           onChange={(event) => setText(event.currentTarget.value)}
-          onBlur={() => valid && onChange(text)}
+          onBlur={() => valid && setPrefs({ editor: text })}
         />
       </Popover.Dropdown>
     </Popover>
