@@ -143,21 +143,23 @@ export abstract class MovableViewport<Hit> extends Viewport<Hit> {
     this.held.clear()
   }
 
-  /** Held keys glide; a tap moves one notch. */
+  /** A tap moves one notch at once; a held key glides from then on. */
   private hold(key: string): void {
     if (this.calm) {
       this.step(key, 2 * TAP_MS)
       return
     }
+    if (this.held.has(key)) return
     this.held.add(key)
-    if (this.gliding === 0) this.glide(performance.now(), true)
+    this.step(key, TAP_MS)
+    if (this.gliding === 0) this.glide(performance.now())
   }
 
-  private glide(before: number, isFirst: boolean): void {
+  private glide(before: number): void {
     this.gliding = requestAnimationFrame((now) => {
-      for (const key of this.held) this.step(key, isFirst ? TAP_MS : Math.min(FRAME_MS, now - before))
+      for (const key of this.held) this.step(key, clamp(now - before, 0, FRAME_MS))
       this.gliding = 0
-      if (this.held.size > 0) this.glide(now, false)
+      if (this.held.size > 0) this.glide(now)
     })
   }
 

@@ -105,7 +105,7 @@ METRICS = SHARED.defining(
             "block_state": (
                 "State",
                 "released: in the window. released later: after the window. never released: not in the trace. "
-                "allocated before: before the window. unpaired: one event is missing.",
+                "allocated before: before the window. unpaired: contradicts other events.",
             ),
             "allocation_step": ("Step", "Profiler step of the allocation."),
             "matched_by": (

@@ -1,4 +1,4 @@
-"""The table of memory blocks."""
+"""Rows of the blocks table on the Memory page."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
 def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, names: Sequence[str]) -> pa.Table:
     event, paired = of.event, of.paired.astype(np.bool_)
     has_allocation, has_release = of.begin != MISSING, of.end != MISSING
-    # A release without an allocation belongs to its own operator.
+    # An unpaired release belongs to its own operator.
     known = has_allocation | ~paired
     step = np.where(has_allocation, origins.step.of[event], MISSING)
     lasts = outlives_step(trace, of.end, step)

@@ -5,11 +5,13 @@
 2. A collective costs: the time for which it blocks the rank before the last, minus the time for which it blocks the
    last rank. A call blocks its rank while neither compute nor a later call runs. If the last rank waited longer in
    other groups than the rank before, the difference is subtracted: other ranks caused it.
-3. The cost of each rank is summed by group and step. A straggler costs at least 1 % of the steps, and a t-test over
-   the steps finds that it costs more than the other ranks of its group (``outlying_ranks.py``). The noise of this test
-   is the robust deviation of the lateness of ranks that do not arrive last.
+3. The cost of each rank is summed by group and step. A straggler costs at least 1 % of the step time, and a t-test
+   over the steps finds that it costs more than the other ranks of its group (``outlying_ranks.py``). The noise of this
+   test is the robust deviation of the lateness of ranks that do not arrive last. If another rank is late in each step,
+   all these ranks are named instead (``is_rotating``).
 4. Each of the ten costliest stragglers is made as fast as the next rank. ``replay.py`` computes how much earlier each
-   step then ends: this is its cost. If that saves less than 1 % of the steps, the rank is no straggler.
+   step then ends: this is its cost. If other stragglers hide the gain, the rank costs what it adds to their gain. If
+   the cost is less than 1 % of the step time, the rank is no straggler.
 5. ``causes.py`` compares the time before the late collectives with the median of the other ranks.
 6. Host calls are not replayed: the cost of step 2 is an upper bound. Steps with missing calls are skipped. If most
    steps lack calls, or a rank has no trace, stragglers have no cost (``report.py``).
@@ -200,9 +202,10 @@ def _any_of_worker(worker: Int64, marked: Bool, workers: int) -> Bool:
 
 
 def _patterns(is_straggler: Bool, late: Bool, surely: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """Returns pattern, period and late steps of each worker. Only stragglers have a pattern.
+    """Returns pattern, period and late steps of each worker.
 
-    ``late`` and ``surely`` mark late steps by a low and by a high limit.
+    Stragglers have a pattern. If another worker is late in each step, all late workers have one. ``late`` and ``surely``
+    mark late steps by a low and by a high limit.
     """
     every = np.zeros(len(late), np.int64)
     is_persistent = is_straggler & (late.sum(axis=1) > MOST * late.shape[1])
