@@ -67,7 +67,8 @@ def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(visit: Open, 
     frame = tab.settle()
     assert_healthy(frame)
     findings = frame.locator("section", has_text="Findings").first
-    assert findings.get_by_test_id("saving-bar").count() == 1 and "saves " in findings.inner_text()
+    # A rank is missing: the straggler is named, and its cost is not estimated.
+    assert findings.get_by_test_id("saving-bar").count() == 0 and "cost is not estimated" in findings.inner_text()
     frame.get_by_role("button", name="Compare on the timeline").first.click()
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("timeline", "rank4")
