@@ -71,8 +71,8 @@ CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
     threshold=(
-        "An operator, module and line has blocks at the end of the first step, and retains blocks of at least two "
-        "later steps. It retains more blocks than it releases. All such places together grow by at least "
+        "An operator, module and line has blocks at the end of the first step. It retains blocks of at least two later "
+        "steps, and more blocks than it releases. All such places together grow by at least "
         f"{MIN_GROWTH_BYTES >> 10} KiB per step."
     ),
     severity="Low.",
@@ -155,8 +155,8 @@ SPIKE = Check(
     "memory_spike",
     detects="One temporary block causes the peak.",
     threshold=f"Without this and similar blocks, the peak would be at least {percent(SPIKE_SHARE)} lower "
-    f"(`peak_drop_ratio`), and lower by at least {MIN_BYTES >> 20} MiB and {percent(MIN_MEMORY_SHARE)} of the device "
-    "memory.",
+    f"(`peak_drop_ratio`). The difference is at least {MIN_BYTES >> 20} MiB and at least {percent(MIN_MEMORY_SHARE)} of "
+    "the device memory.",
     severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes=f"""
         A block is temporary if it lives for at most {percent(SHORT_LIFE)} of a mean step (without steps: of the

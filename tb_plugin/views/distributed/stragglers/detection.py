@@ -7,8 +7,8 @@
    other groups than the rank before, the difference is subtracted: other ranks caused it.
 3. The cost of each rank is summed by group and step. A straggler costs at least 1 % of the step time, and a t-test
    over the steps finds that it costs more than the other ranks of its group (``outlying_ranks.py``). The noise of this
-   test is the robust deviation of the lateness of ranks that do not arrive last. If another rank is late in each step,
-   all these ranks are named instead (``is_rotating``).
+   test is the robust deviation of the lateness of ranks that do not arrive last. If ranks take turns being late, all surely
+   late ranks are named instead, even without a significant t-test (``is_rotating``).
 4. Each of the ten costliest stragglers is made as fast as the next rank. ``replay.py`` computes how much earlier each
    step then ends: this is its cost. If other stragglers hide the gain, the rank costs what it adds to their gain. If
    the cost is less than 1 % of the step time, the rank is no straggler.
