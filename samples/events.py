@@ -1,4 +1,4 @@
-"""What generators and tests share: a timeline of Kineto's events, and files that are equal whenever they are made."""
+"""Builders for Kineto events and reproducible files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ H100 = {
     "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048, "regsPerBlock": 65_536, "warpSize": 32,
     "sharedMemPerBlock": 49_152, "numSms": 132,
 }  # fmt: skip
-"""An invented device, with the figures of the real one and a name that nobody takes for real."""
+"""Invented device with H100 figures."""
 H100_LIMITS = {
     "regsPerMultiprocessor": 65_536,
     "sharedMemPerBlockOptin": 232_448,
@@ -65,7 +65,7 @@ class Timeline:
 
 
 def distributed_info(rank: int, world_size: int, groups: Iterable[tuple[str, str, Sequence[int]]]) -> Json:
-    """What a file says of a job: its groups by name, description and ranks."""
+    """Returns ``distributedInfo`` with these groups: name, description and ranks."""
     listed = [
         {"pg_name": name, "pg_desc": description, "backend_config": "cuda:nccl", "pg_size": len(ranks), "ranks": list(ranks)}
         for name, description, ranks in groups
@@ -94,7 +94,7 @@ Answer = TypeVar("Answer")
 
 
 def resumed(program: Generator[Request, Answer, None], answer: Answer) -> Request | None:
-    """Lets a rank play on with an answer. Returns what it asks next, None at its end."""
+    """Resumes a rank with an answer. Returns its next request; None at its end."""
     try:
         return program.send(answer)
     except StopIteration:

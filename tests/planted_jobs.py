@@ -133,7 +133,7 @@ def slow_expert_group(seed: int) -> Planted:
 
 
 def slow_link(seed: int) -> Planted:
-    """The link between two of four nodes is slow: whose groups use it is late, but no rank is."""
+    """The link between two of four nodes is slow: ranks whose groups use this link are late, but no rank is a straggler."""
     job = job_of("tensor", seed, ranks=16, node=4, slow_links=((0, 1, 6.0),))
     return Planted(job)
 
@@ -174,7 +174,7 @@ SCENARIOS: dict[str, Callable[[int], Planted]] = {
 }
 
 
-# Stages without groups in them meet in messages and once per step, so their costs are too low.
+# Stages without collectives synchronize only by messages and once per step, so their costs are too low.
 WEAK = ("stages",)
 
 

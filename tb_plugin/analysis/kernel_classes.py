@@ -56,7 +56,7 @@ _UNKNOWN = 255
 
 
 class Because(IntEnum):
-    """What determined the class of a kernel name."""
+    """Source of the class of a kernel name."""
 
     NOTHING = 0
     COMMUNICATES = 1

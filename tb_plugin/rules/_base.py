@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tb_plugin.analysis.idle.account import Account
 
 MIN_SHARE = 0.01
-"""Minimum saving as a share of the step, or of kernels as a share of the kernel time. Less is within noise."""
+"""Minimum saving as a share of the step, or minimum kernel time as a share of all kernel time. Smaller values are noise."""
 TIMELINE = Link("timeline", {}, "Show in timeline")
 COMMON = SHARED.adding(
     define(STEP, "ns", {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")}),
@@ -101,7 +101,7 @@ COMMON = SHARED.adding(
 
 
 class Limit(Enum):
-    """What limits a program's speed. The values appear in responses."""
+    """Bottleneck of a program. The values appear in responses."""
 
     MEMORY = "memory"
     DATA_LOADING = "data loading"

@@ -74,9 +74,9 @@ class Workspace:
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
-        self._team = PartScheduler(self._loader, self.captures, workers, store)
+        self._scheduler = PartScheduler(self._loader, self.captures, workers, store)
         self._desk = Desk(workers)
-        self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._team, self._desk, store)
+        self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._scheduler, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
         catalog.split_merged_files()
@@ -120,8 +120,8 @@ class Workspace:
         if entry.state != "found" or not entry.files.is_present:
             return None
         model = registry.model_of(entry.files.reader).id
-        for summary in self._team.summaries.all_of(entry):
-            if self._team.summaries.refusal(summary):
+        for summary in self._scheduler.summaries.all_of(entry):
+            if self._scheduler.summaries.refusal(summary):
                 continue
             question = OpenSummary(summary, model, entry.files.url)
             try:
@@ -282,7 +282,7 @@ class Workspace:
 
     def _tick(self) -> None:
         self._loader.end_leases()
-        self._team.end_leases()
+        self._scheduler.end_leases()
 
     def close(self) -> None:
         self.catalog.stop()

@@ -218,8 +218,8 @@ def test_several_profiles_give_up_parts_that_nobody_asks_about(tmp_path, monkeyp
         workspace.catalog.scan()
         workspace.load(Place())
         held = Held()
-        workspace._team._workers = held
+        workspace._scheduler._workers = held
         workspace.view(Place(), "distributed", Params())
         assert len(held.jobs) == 1
         workspace.catalog.ticked()
-        assert held.left == held.jobs and workspace._team._jobs == {}
+        assert held.left == held.jobs and workspace._scheduler._jobs == {}

@@ -294,7 +294,7 @@ def test_kernels_of_which_no_core_is_stated_and_too_many_kinds() -> None:
     column = OpenColumn("Accelerator Core", kernels[:13], np.array(words, np.int32), is_text=True)
     found = cores(assemble(replace(raw, others=(column,), recorder=TORCH_NPU)))
     assert sum(found.values()) == 14_000 and len(found) == 10
-    assert (found["Other cores"], found["Not stated"], found["k0"]) == (5_000, 1_000, 1_000)
+    assert (found["Other cores"], found["Not reported"], found["k0"]) == (5_000, 1_000, 1_000)
 
 
 def test_the_frequency_stands_on_the_card(processes: list[Any], tables: list[TraceTable]) -> None:

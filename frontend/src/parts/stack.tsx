@@ -8,7 +8,7 @@ import { EditorIcon, GearIcon } from '../widgets/icons'
 import textCss from '../widgets/text.module.css'
 import css from './stack.module.css'
 
-/** The web view of an editor listens for this (spec section 13). Sent only when a person clicks. */
+/** VS Code's TensorBoard web view opens the file on this message. */
 function tellHost(frame: CodeFrame): void {
   if (window.top === window.self || frame.path === null || frame.line === null) return
   window.parent.parent.postMessage({ filename: frame.path, line: frame.line - 1 }, '*')

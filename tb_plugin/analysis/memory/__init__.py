@@ -1,1 +1,1 @@
-"""Allocator events of a trace: operators, origins and categories."""
+"""Memory blocks of traces and snapshots: owners, growth, findings."""

@@ -1,4 +1,4 @@
-"""Metrics of memory blocks and levels in traces."""
+"""Metrics of memory blocks and levels in traces and snapshots."""
 
 from __future__ import annotations
 

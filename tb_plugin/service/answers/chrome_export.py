@@ -175,7 +175,7 @@ def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> 
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
     _add_section(found, wanted, trace.collectives, trace, _COLLECTIVE_TEXTS, _COLLECTIVE_NUMBERS)
     for fact in trace.others:
-        if fact.key == NEVER_ENDED:  # an event added by this tool, which no profiler recorded
+        if fact.key == NEVER_ENDED:  # argument added by this tool, not recorded by a profiler
             continue
         for at in np.flatnonzero(wanted[fact.row]).tolist():
             value = fact.value[at].item()

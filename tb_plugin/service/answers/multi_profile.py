@@ -32,7 +32,7 @@ from tb_plugin.service.summaries.sources import WHY, RankSummary
 from tb_plugin.service.workers.desk import Desk
 from tb_plugin.storage.cache import FileStore
 
-# Number of attempts if input files keep changing.
+# Number of attempts if trace or cache files keep changing.
 CHANGES = 10
 # Maximum number of workers named in a message.
 _NAMED = 5
@@ -53,14 +53,14 @@ class MultiProfileAnswers:
         catalog: ProfileCatalog,
         loader: Loader,
         captures: Captures,
-        team: PartScheduler,
+        scheduler: PartScheduler,
         desk: Desk,
         store: FileStore,
     ) -> None:
         self._catalog = catalog
         self._loader = loader
         self._captures = captures
-        self._team = team
+        self._scheduler = scheduler
         self._desk = desk
         self._store = store
 
@@ -82,7 +82,7 @@ class MultiProfileAnswers:
         capture = self._captures.for_all(place.capture, place.worker, len(every))
         formats = registry.formats_of(analysis)
         entries = [one for one in every if one.files.reader.id in formats] or every
-        state = self._team.gather(entries, analysis, replace(asked.params, steps=None), mode, capture)
+        state = self._scheduler.gather(entries, analysis, replace(asked.params, steps=None), mode, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file was split
             return self._ask_workers(requested)
         unknown = Profile(entries[0].files.run, "", entries[0].files.span, "found", 0.0, 0)
@@ -100,7 +100,9 @@ class MultiProfileAnswers:
         if joining(analysis) is not None:
             beside: Sequence[tuple[str, Source]] = ()
             if others := self._profiles_in_run(entries[0], analysis):
-                found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), mode)
+                found = self._scheduler.gather(
+                    others, registry.analysis_by_id(analysis.traits.companion), Params(), mode
+                )
                 if found.waiting and mode == "cached":
                     return unknown
                 if found.waiting:
@@ -141,7 +143,7 @@ class MultiProfileAnswers:
         for place, refusal in refused.items():
             summary = parts[place][1]
             assert isinstance(summary, RankSummary)
-            self._team.summaries.refuse(summary, refusal)
+            self._scheduler.summaries.refuse(summary, refusal)
         if refused:
             return None
         self._store.evict(keep=target)
@@ -161,7 +163,7 @@ class MultiProfileAnswers:
                 continue
             only = self._captures.for_all(named, None, 1)
             labels = chosen_steps(text, loaded.summary.steps) or tuple(step.label for step in loaded.summary.steps)
-            state = self._team.gather([entry], analysis, replace(params, steps=labels or None), mode, only)
+            state = self._scheduler.gather([entry], analysis, replace(params, steps=labels or None), mode, only)
             if state.failed:
                 raise state.failed[0][1]
             ready += _files(state.ready)

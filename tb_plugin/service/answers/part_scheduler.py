@@ -1,6 +1,7 @@
 """Scheduler that computes and caches one result per profile.
 
-A process never holds the columns of more than one profile. A profile with a cached result is not loaded again.
+A process computes the result of one profile at a time, and maps at most four models. A profile with a cached result is
+not loaded again.
 """
 
 from __future__ import annotations

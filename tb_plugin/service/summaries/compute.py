@@ -1,6 +1,6 @@
 """Computation of a rank summary, the same everywhere.
 
-The computation reads the trace at its location. It either writes the summary there or returns it.
+It writes the summary to the target directory, or returns it.
 """
 
 from __future__ import annotations

@@ -2,13 +2,10 @@
 
 ::
 
-    torch-trace rank summary 1
-     FORMAT
-    1a2b3c4d
-                       checksum of everything below
-    {"stamp": ..., ...}
-            SummaryHeader, as JSON
-    the result (part_codec.dump), compressed with Zstandard
+    torch-trace rank summary 1    # FORMAT
+    1a2b3c4d                      # checksum of everything below
+    {"stamp": ..., ...}           # SummaryHeader, as JSON
+    ...                           # result (part_codec.dump), compressed with Zstandard
 
 Equal traces have equal summaries: the file contains no creation time, host, path or library version.
 """
@@ -35,7 +32,7 @@ from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import with_checksum, without_checksum
 from tb_plugin.storage.listing import StoredFile
 
-# The view whose result a summary contains.
+# Version of the file format.
 FORMAT = 1
 _NO_ROOM = f"does not fit in memory together with the summaries of the other ranks ({MEMORY_VARIABLE})"
 _TOO_MANY = "reports too many steps"

@@ -52,7 +52,7 @@ CAUSES = {
 CHECK = Check(
     "snapshot_fragmentation",
     detects="Much of the reserved memory is unused at the peak of reserved memory.",
-    threshold=f"The unused part is at least {percent(UNUSED_SHARE)} of the reserved memory, and at least 64 MiB.",
+    threshold=f"Peak reserved memory exceeds peak active memory by at least {percent(UNUSED_SHARE)} of itself and 64 MiB.",
     severity=f"High if `unused_ratio` is at least {percent(SEVERE_UNUSED)} or memory ran out, else medium.",
     notes="""
         The rule runs only if all block sizes are multiples of 512 bytes. Otherwise the file is a profile that was

@@ -1,6 +1,6 @@
 """Alignment of the nodes of two call trees.
 
-Nodes are matched from the top-level phases down. Only children of matched nodes can match. A renamed node does not
+Nodes are matched from the training stages at the top down. Only children of matched nodes can match. A renamed node does not
 match. If one side wraps calls in a new call, such as compiled code, a checkpoint or a container module, the wrapped
 calls are still matched.
 """

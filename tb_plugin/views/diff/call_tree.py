@@ -1,8 +1,8 @@
 """Merged call tree of one profile.
 
-Calls with equal paths are one node. The first level contains the phases of a training step. The next levels contain
-modules and operators. The leaves are kernels, copies and memsets. The total time of a node is its self time plus
-the total times of its children.
+Calls with equal paths are one node. The first level contains training stages. The next levels contain modules
+and operators. The leaves are kernels, copies and memsets. The total time of a node is its self time plus the total times
+of its children.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAX_NODES = 50_000
 
 class _Rows(msgspec.Struct, frozen=True, eq=False):
     parent: Int64
-    """Index of the parent row. -1 for phases; in traces with only ranges, -1 for top-level ranges."""
+    """Index of the parent row. -1 for training stages; in traces with only ranges, -1 for top-level ranges."""
     kind: Int64
     name: Int64
     texts: pa.Array
@@ -56,7 +56,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
     ``tree_node`` is the index of the node, and ``parent_node`` is the index of the node's parent (-1 = none).
     ``host_ns`` and ``device_ns`` are sums over calls and threads, and include all descendants. ``host_ns`` excludes
-    time in other phases, such as a backward pass inside a module.
+    time in other stages, such as a backward pass inside a module.
     """
     rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
@@ -68,7 +68,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     device = forest.sums(nodes.sum(rows.device_ns))
     calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
     phase = rows.kind[nodes.first] == MISSING
-    # The calls of a phase are those of its children; empty phases are omitted.
+    # The calls of a stage are those of its children; empty stages are omitted.
     beneath = np.zeros(len(nodes), np.int64)
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])
@@ -138,7 +138,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     own = replayed.also(own, _phases_of(trace)[replayed.scope])
     phase = inherit(own, parent)
     phase[phase == MISSING] = _FORWARD
-    # If the phase changes, the call moves out of its parent.
+    # If the training stage changes, the call moves out of its parent.
     stays = (parent != MISSING) & (phase == phase[parent])
     above = np.where(stays, parent + len(PHASES), phase)
 

@@ -85,7 +85,7 @@ METRICS = SHARED.adding(
         "count",
         {
             "tree_node": ("Node", "Node number in the call tree."),
-            "parent_node": ("Parent", "Parent node number; -1 for phases."),
+            "parent_node": ("Parent", "Parent node number; -1 for training stages."),
         },
     ),
 )

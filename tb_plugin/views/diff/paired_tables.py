@@ -24,7 +24,7 @@ PER_STEP, TOTAL = "step", "total"
 
 
 class PairedTable(msgspec.Struct, frozen=True):
-    """Key columns and measures of a table of another view. The last measure replaces a measure that it lacks."""
+    """Key columns and measures of a table of another view. If the table lacks the requested measure, the last one is used."""
 
     name: str
     title: str

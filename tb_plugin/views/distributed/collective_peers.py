@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.payloads import Sort
-from tb_plugin.views.distributed import merge as j
+from tb_plugin.views.distributed import merge
 from tb_plugin.views.distributed.clocks.lateness import KNOWN, Lateness, sure_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_from
 from tb_plugin.views.distributed.job_data import JobData
@@ -46,7 +46,7 @@ def partners_frame(joined: Part, params: Params) -> Frame:
     selected call. ``call``, ``event`` or ``start_ns`` selects the call. Without such a call, the table is empty.
     Raises BadRequest if a parameter is missing.
     """
-    calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
+    calls, ranks = joined.frames[merge.CALLS].data, joined.frames[merge.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
     named = params.get("of")
     places = {key: value for key in _PLACES if (value := int_param(params, key)) is not None}
@@ -63,8 +63,8 @@ def partners_frame(joined: Part, params: Params) -> Frame:
 
 
 def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
-    late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
-    sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
+    late = Lateness(*(numbers_of(calls, key) for key in merge.LATE))
+    sure = sure_of(late, clocks_from(joined.frames[merge.CLOCKS].data), numbers_of(calls, "worker"))
     # Null if it does not exceed the clock error.
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))

@@ -27,6 +27,7 @@ from tb_plugin.views.distributed.stragglers.report import straggler_report
 
 # maximum number of workers listed by name
 _MAX_NAMED = 3
+_WITH_WAIT = "Collective durations include wait time, and bandwidth is not shown."
 # smaller clock offsets and errors are invisible when timelines are compared side by side
 _MIN_OFFSET_NS, _MIN_ERROR_NS = 1_000_000, 50_000
 _SAME_STEPS = "Record the same steps on every rank."
@@ -79,8 +80,7 @@ def _loaded_ranks(data: JobData, rows: list[Row]) -> Iterator[Notice]:
     todo = "Record all ranks to see who arrives last."
     if data.is_single:
         yield from _unsplit_notice(rows[0], bool(data.reported))
-        known = "ollective durations include wait time and bandwidth is not shown."
-        text = f"{present} C{known}" if missing else f"Only one rank is loaded, so c{known}"
+        text = f"{present if missing else 'Only one rank is loaded.'} {_WITH_WAIT}"
         advice = "Put the traces of all ranks into one run folder."
         yield Notice("one_worker", "medium" if missing else "info", text, advice, figures)
     if bounded := total_of(rows, "bounded"):

@@ -15,7 +15,7 @@ from tb_plugin.lib.arrays import Bool, Float64, Int64
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import cached_by_argument
-from tb_plugin.views.distributed import merge as j
+from tb_plugin.views.distributed import merge
 from tb_plugin.views.distributed.clocks.lateness import Lateness, Sure, sure_of
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_from
 from tb_plugin.views.distributed.matching.keys import numbers_of
@@ -168,11 +168,11 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """Selects the steps ``chosen`` from the result of ``merge.join``. If ``chosen`` is None, all steps are selected."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
-    ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
+    ranks, is_rank = tables[merge.RANKS], pc.equal(tables[merge.RANKS]["left_out"], "")
     left_out = ranks.filter(pc.invert(is_rank))
     names = tuple(ranks.filter(is_rank)["worker"].to_pylist())
-    labels = tuple(tables[j.LABELS]["step"].to_pylist())
-    steps, seen = tables[j.STEPS], _job_calls(tables[j.CALLS])
+    labels = tuple(tables[merge.LABELS]["step"].to_pylist())
+    steps, seen = tables[merge.STEPS], _job_calls(tables[merge.CALLS])
     if chosen is not None:
         wanted = set(chosen)
         steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
@@ -187,11 +187,11 @@ def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         calls=seen,
         world_size=world_size if isinstance(world_size, int) else None,
         reported=reported_job({name: table for name, table in tables.items() if name in REPORTED}, names, chosen),
-        process_groups=tables[j.GROUPS].to_pylist(),
-        devices=tables[j.DEVICES].to_pylist(),
-        clocks=clocks_from(tables[j.CLOCKS]),
-        is_zero_reported=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
-        kernels=tables.get(j.KERNELS),
+        process_groups=tables[merge.GROUPS].to_pylist(),
+        devices=tables[merge.DEVICES].to_pylist(),
+        clocks=clocks_from(tables[merge.CLOCKS]),
+        is_zero_reported=tables[merge.CLOCKS]["is_zero_stated"].to_numpy(),
+        kernels=tables.get(merge.KERNELS),
         summary=None if chosen is None else job_data(joined, None),
     )
 
@@ -209,5 +209,5 @@ def _job_calls(data: pa.Table) -> JobCalls:
         rated=data["rated"].to_numpy(),
         match=numbers_of(data, "match"),
         waiting=Waiting(*(numbers_of(data, key) for key in ("matched_workers", "last", "transfer_ns", "timing"))),
-        late=Lateness(*(numbers_of(data, key) for key in j.LATE)),
+        late=Lateness(*(numbers_of(data, key) for key in merge.LATE)),
     )

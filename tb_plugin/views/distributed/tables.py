@@ -35,7 +35,7 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
-# titles of columns that are sums in this table, and of the one mean
+# titles that differ from the metric's: totals, and the cost per step
 WORKER_TITLES = {
     "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
     "step_total_ns": "Step time, total",

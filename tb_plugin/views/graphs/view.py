@@ -1,4 +1,4 @@
-"""Graphs: replayed device time, operators of the replays, and savings."""
+"""Replayed device time of graphs, and the operators of the replays."""
 
 from __future__ import annotations
 

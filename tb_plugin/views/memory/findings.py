@@ -29,7 +29,15 @@ from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.rules._base import Check, percent
-from tb_plugin.views.memory.finding_parts import NEAR, filter_of, least_bytes, severity_near, subject_of
+from tb_plugin.views.memory.finding_parts import (
+    MIN_BYTES,
+    MIN_MEMORY_SHARE,
+    NEAR,
+    filter_of,
+    least_bytes,
+    severity_near,
+    subject_of,
+)
 from tb_plugin.views.memory.reserved import fragmentation_of
 from tb_plugin.views.memory.shapes import Varying, shapes_notice
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, owned_blocks
@@ -63,8 +71,9 @@ CACHE = Check(
     "memory_cache",
     detects="A cache is filled and never emptied.",
     threshold=(
-        "One operator, module and line allocated blocks in the first step and in two later steps that were not "
-        "freed. More of these blocks are retained than released."
+        "An operator, module and line has blocks at the end of the first step. It retains blocks of at least two later "
+        "steps, and more blocks than it releases. All such places together grow by at least "
+        f"{MIN_GROWTH_BYTES >> 10} KiB per step."
     ),
     severity="Low.",
     notes=(
@@ -146,7 +155,8 @@ SPIKE = Check(
     "memory_spike",
     detects="One temporary block causes the peak.",
     threshold=f"Without this and similar blocks, the peak would be at least {percent(SPIKE_SHARE)} lower "
-    "(`peak_drop_ratio`).",
+    f"(`peak_drop_ratio`). The difference is at least {MIN_BYTES >> 20} MiB and at least {percent(MIN_MEMORY_SHARE)} of "
+    "the device memory.",
     severity=f"Medium if the peak is at least {percent(NEAR)} of the device memory, else low.",
     notes=f"""
         A block is temporary if it lives for at most {percent(SHORT_LIFE)} of a mean step (without steps: of the

@@ -25,7 +25,7 @@ METRICS = OF_RULE.adding(
     define(FULL_TRACE, "ns", {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")}),
     define(FULL_TRACE, "hertz", {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")}),
 )
-UNKNOWN = "Not stated"
+UNKNOWN = "Not reported"
 _REST = "Other cores"
 # Real devices have eight kinds.
 _MAX_CORE_KINDS = 9
@@ -89,6 +89,8 @@ def _colour(title: str, facts: DeviceFacts | None) -> str:
 
 
 def _slug(text: str) -> str:
+    if text == UNKNOWN:
+        return "not_stated"  # part of a public fact key
     return _SLUG.sub("_", text.lower()).strip("_") or "unnamed"
 
 

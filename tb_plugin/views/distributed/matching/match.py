@@ -8,7 +8,9 @@ import numpy as np
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import codes, occurrence
 
-# recorded sequence number; index among equal calls of the group and step; the same for transfers between two ranks
+# number: by recorded sequence number
+# order: by index among equal calls of the group and step
+# ends: a message, matched by sender and receiver
 BY = ("number", "order", "ends")
 _NUMBER, _ORDER, ENDS = range(len(BY))
 

@@ -26,7 +26,10 @@ class StragglerCalls(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=T
     two_ended: Bool
     """Marks point-to-point calls. Their receiver waits for the sender by design, so they have no late rank."""
     counted: Bool
-    """Marks calls of collectives that show which rank is late: all loaded ranks of the group have the call."""
+    """Marks calls that show which rank is late.
+
+    These are calls of synchronizing collectives that all loaded ranks have, except those after a late recording start.
+    """
     start_ns: Int64
     dur_ns: Int64
     blocked_ns: Int64

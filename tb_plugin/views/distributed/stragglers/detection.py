@@ -7,8 +7,8 @@
    other groups than the rank before, the difference is subtracted: other ranks caused it.
 3. The cost of each rank is summed by group and step. A straggler costs at least 1 % of the step time, and a t-test
    over the steps finds that it costs more than the other ranks of its group (``outlying_ranks.py``). The noise of this
-   test is the robust deviation of the lateness of ranks that do not arrive last. If another rank is late in each step,
-   all these ranks are named instead (``is_rotating``).
+   test is the robust deviation of the lateness of ranks that do not arrive last. If ranks take turns being late, all surely
+   late ranks are named instead, even without a significant t-test (``is_rotating``).
 4. Each of the ten costliest stragglers is made as fast as the next rank. ``replay.py`` computes how much earlier each
    step then ends: this is its cost. If other stragglers hide the gain, the rank costs what it adds to their gain. If
    the cost is less than 1 % of the step time, the rank is no straggler.
@@ -33,8 +33,8 @@ WORTH = 0.01
 _MIN_LATE_SIGMAS, _MIN_SURELY_LATE_SIGMAS = 2, 8
 
 PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "periodic", "single", "irregular"
-# With fewer values (ranks times steps), noise between steps is unknown. Then the collectives of each group are tested in
-# ``_PARTS`` parts of equal size.
+# With fewer degrees of freedom ((ranks - 2) times steps), noise between steps is unknown. Then the collectives of each
+# group are tested in ``_PARTS`` parts of equal size.
 _FEW_VALUES, _PARTS = 5, 8
 # share of late steps above which a worker is persistently late
 MOST = 0.6
@@ -70,13 +70,13 @@ class Stragglers(msgspec.Struct, frozen=True, eq=False):
     slow: Bool
     """Whether the worker is late, with shape (workers, steps)."""
     pattern: tuple[str, ...]
-    """Pattern of late steps of each worker; empty if it is not a straggler."""
+    """Pattern of late steps of each worker; empty unless it is a straggler or takes turns being late (``ROTATING``)."""
     every: Int64
     """Number of steps from one late step to the next, if lateness is periodic; else 0. One value per worker."""
 
     @property
     def significant(self) -> Int64:
-        """Returns the workers that are stragglers, costliest first."""
+        """Returns the workers with a pattern (stragglers, or workers that take turns being late), costliest first."""
         found = np.array([bool(name) for name in self.pattern], np.bool_)
         cost = self.lost_ns.sum(axis=1)
         order = np.lexsort((np.arange(len(cost)), -cost))
@@ -204,8 +204,8 @@ def _any_of_worker(worker: Int64, marked: Bool, workers: int) -> Bool:
 def _patterns(is_straggler: Bool, late: Bool, surely: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
     """Returns pattern, period and late steps of each worker.
 
-    Stragglers have a pattern. If another worker is late in each step, all late workers have one. ``late`` and ``surely``
-    mark late steps by a low and by a high limit.
+    ``late`` and ``surely`` mark late steps by a low and by a high limit. If workers take turns being late, every surely
+    late worker has the pattern ``ROTATING``, even without a significant t-test.
     """
     every = np.zeros(len(late), np.int64)
     is_persistent = is_straggler & (late.sum(axis=1) > MOST * late.shape[1])

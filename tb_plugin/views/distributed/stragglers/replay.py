@@ -20,7 +20,7 @@ from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, StragglerC
 
 # a call that starts this soon after the previous one on its stream waited for it: launches take time
 MAX_LAUNCH_GAP_NS = 10_000
-# share of a call without concurrent compute; from it on, the worker is idle during the call
+# minimum share of a call without compute for which the worker counts as idle
 MIN_BLOCKED_PERCENT = 98
 _NEVER = np.iinfo(np.int64).min // 2
 _UNLIMITED = np.iinfo(np.int64).max

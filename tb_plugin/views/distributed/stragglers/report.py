@@ -263,7 +263,7 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """Returns labels and lengths of the analyzed steps, and the index of each step label among the analyzed steps.
+    """Returns the labels of the analyzed steps, the index of each step label among them, and their lengths.
 
     The index of a step that is not analyzed is the number of analyzed steps.
     """

@@ -1,4 +1,4 @@
-"""Answers about all workers of a run: progress, kept parts, workers that fail, HTTP, and the report's groups."""
+"""Answers about all workers of a run: progress, cached results, failures and HTTP."""
 
 from __future__ import annotations
 
