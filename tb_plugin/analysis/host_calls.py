@@ -70,7 +70,7 @@ class Called(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     key: Int64
-    is_shown: Bool
+    is_visible: Bool
     """Mask over ``Origins.scopes``. It selects the scopes that the view shows as calls."""
     scope_key: Int64
 
@@ -101,9 +101,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     backward_owner = of_forward[inner]
     # Work launched directly by a call is forward, also inside a recomputing backward pass.
     backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
-    behind, is_backward = counted_scopes(trace, work, called.is_shown)
+    behind, is_backward = counted_scopes(trace, work, called.is_visible)
     replayed = virtual_calls(
-        trace, work, behind, RecordedCalls(nesting.parent, called.key, owner), called.is_shown, called.scope_key
+        trace, work, behind, RecordedCalls(nesting.parent, called.key, owner), called.is_visible, called.scope_key
     )
     known = replayed.owner != MISSING
     owner = np.where(known, np.where(is_backward, MISSING, replayed.owner), owner)

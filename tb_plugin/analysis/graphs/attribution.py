@@ -71,21 +71,21 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
     return found
 
 
-def counted_scopes(trace: TraceTable, work: Int64, is_shown: Bool) -> tuple[Int32, Bool]:
+def counted_scopes(trace: TraceTable, work: Int64, is_visible: Bool) -> tuple[Int32, Bool]:
     """Returns the scope to which the time of each device row is added (-1 = none), and a mask of the rows that are
     attributed to a forward operator.
 
-    Backward work is attributed to the scope of the forward operator, unless a backward scope selected by ``is_shown``
+    Backward work is attributed to the scope of the forward operator, unless a backward scope selected by ``is_visible``
     encloses the work. The work is then attributed to its own scope.
     """
     origins = origins_of(trace)
     behind = origins.at(work)
     backward = np.zeros(len(work), np.bool_)
-    if not is_shown.any() or (behind == MISSING).all():
+    if not is_visible.any() or (behind == MISSING).all():
         return behind, backward
     scopes = origins.scopes
     # One more entry is for -1, here and below.
-    own = np.where(is_shown, np.arange(len(is_shown)), MISSING).astype(np.int32)
+    own = np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32)
     around = np.append(inherit(own, scopes.parent), np.int32(MISSING))[behind]
     is_backward = np.append(scopes.is_backward, False)
     apart = is_backward[behind] & ~is_backward[around]

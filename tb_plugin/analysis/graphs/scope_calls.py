@@ -79,24 +79,24 @@ def virtual_calls(
     work: Int64,
     behind: Int32,
     recorded: RecordedCalls,
-    is_shown: Bool,
+    is_visible: Bool,
     labels: Int64,
     counted: bool = True,
 ) -> VirtualCalls:
     """Returns the virtual calls of the replays in ``work``.
 
-    ``behind`` is the innermost scope of each device row. ``is_shown`` selects the scopes that the view shows as calls.
+    ``behind`` is the innermost scope of each device row. ``is_visible`` selects the scopes that the view shows as calls.
     ``labels`` contains the labels of all scopes, which can be compared with ``RecordedCalls.label``. If ``counted`` is
     False, ``enclosed`` stays empty.
     """
     no_owner = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
-    if not is_shown.any() or (behind == MISSING).all():
+    if not is_visible.any() or (behind == MISSING).all():
         return VirtualCalls(none, none.astype(np.int32), ReplayPairs(), no_owner)
     around = origins_of(trace).scopes.parent
     # One more entry at the end is for -1, here and below.
     nearest = np.append(
-        inherit(np.where(is_shown, np.arange(len(is_shown)), MISSING).astype(np.int32), around), np.int32(MISSING)
+        inherit(np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32), around), np.int32(MISSING)
     )
     scope = nearest[behind].astype(np.int64)
     some = np.flatnonzero(scope != MISSING)

@@ -170,10 +170,12 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
 def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> VirtualCalls:
     origins = origins_of(trace)
     scopes = origins.scopes
-    is_shown = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
-    is_shown |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
+    is_visible = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
+    is_visible |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
     recorded = RecordedCalls(parent, names.astype(np.int64), owner)
-    return virtual_calls(trace, work, origins.at(work), recorded, is_shown, scopes.name.astype(np.int64), counted=False)
+    return virtual_calls(
+        trace, work, origins.at(work), recorded, is_visible, scopes.name.astype(np.int64), counted=False
+    )
 
 
 def _phases_of(trace: TraceTable) -> Int32:

@@ -52,12 +52,12 @@ def replayed_frames(
         none = np.empty(0, np.int64)
         return ReplayedFrames(none.astype(np.int32), none, none, launcher)
     label = labels_of(trace).of[trace.name[row]].astype(np.int64)
-    is_shown = of_kind(scopes.kind, *FRAMES[choice.of])
+    is_visible = of_kind(scopes.kind, *FRAMES[choice.of])
     if choice.fold == "framework":
-        is_shown &= ~_folded(trace, scopes, is_shown)
+        is_visible &= ~_folded(trace, scopes, is_visible)
     recorded = RecordedCalls(parent, label, launcher)
     labels = labels_of(trace).of[scopes.name].astype(np.int64)
-    found = virtual_calls(trace, work, origins.at(work), recorded, is_shown, labels, counted=False)
+    found = virtual_calls(trace, work, origins.at(work), recorded, is_visible, labels, counted=False)
     # One replay frame per launching frame, before its captured frames.
     count = len(parent)
     above = found.parent
@@ -78,11 +78,11 @@ def replayed_frames(
     )
 
 
-def _folded(trace: TraceTable, scopes: Scopes, is_shown: Bool) -> Bool:
+def _folded(trace: TraceTable, scopes: Scopes, is_visible: Bool) -> Bool:
     framework = trace.strings.where(lambda text: package_of(text)[1])[scopes.name] & (scopes.kind == EventKind.PYTHON)
     inside = np.append(framework | (scopes.kind == EventKind.MODULE), False)
     nearest = np.append(
-        inherit(np.where(is_shown, np.arange(len(is_shown)), MISSING).astype(np.int32), scopes.parent), MISSING
+        inherit(np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32), scopes.parent), MISSING
     )
     found: Bool = framework & inside[nearest[scopes.parent]]
     return found
@@ -244,6 +244,6 @@ def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
     if choice.of == "operators":
         return place[source]
     every = stack_frames(trace, "both", choice.fold)
-    is_shown = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
-    recorded_call = inherit(np.where(is_shown, place[every.row], MISSING).astype(np.int32), every.parent)
+    is_visible = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
+    recorded_call = inherit(np.where(is_visible, place[every.row], MISSING).astype(np.int32), every.parent)
     return np.append(recorded_call, np.int32(MISSING))[places_of(every.row, len(trace))[source]]
