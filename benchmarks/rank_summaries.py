@@ -18,7 +18,7 @@ from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.profile_files import Root
 from tb_plugin.service.summaries.compute import job_of, summarize_rank
-from tb_plugin.service.summaries.format import Wanted, part_of, read_header
+from tb_plugin.service.summaries.format import Wanted, check_values, decode_unchecked, read_header
 from tb_plugin.storage.files import Folder
 
 GENERATOR = Path(__file__).parent.parent / "samples"
@@ -44,7 +44,8 @@ def main() -> None:
             computed = time.process_time() - begun
             about = read_header(outcome.body)
             begun = time.process_time()
-            part = part_of(outcome.body, Wanted(None, about.settings))
+            part, _ = decode_unchecked(outcome.body, Wanted(None, about.settings))
+            check_values([part])
             taken = time.process_time() - begun
             calls = part.frames["collectives"].data.num_rows
             sizes = (found.size_bytes, outcome.size_bytes, about.part_bytes, 1000 * outcome.size_bytes / calls)

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import FLAGS, Params
-from tb_plugin.analysis.snapshot import blocks as memory
+from tb_plugin.analysis.snapshot import block_tables as memory
 from tb_plugin.errors import MissingPackage, NotFoundError
 from tb_plugin.findings import Finding, data_notices, facts_of, findings, with_finding_count
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.groupby import codes
-from tb_plugin.views.distributed.matching.match import Calls, match
+from tb_plugin.views.distributed.matching.match import Calls, match_calls
 from tb_plugin.views.distributed.stragglers.arrivals import StragglerCalls
 from tb_plugin.views.distributed.waiting import waits_and_transfers
 
@@ -53,7 +53,7 @@ class Job:
         """Matches and times the calls, as the view does."""
         c = self.columns
         calls = Calls(c["worker"], c["step"], c["group"], c["place"], c["place"], c["sequence"], c["worker"] < 0)
-        label = match(calls)
+        label = match_calls(calls).label
         waiting = waits_and_transfers(calls, label, c["dur"], c["size"], all_here)
         pairs = np.unique(codes(c["group"], c["worker"]), return_index=True)[1]
         return StragglerCalls(

@@ -64,11 +64,10 @@ STEPS = 12
 
 @dataclass
 class Planted:
-    """A job, the ranks to be named (any of ``also`` may be), and the cause to be reported."""
+    """A job, the ranks to be named and the cause to be reported."""
 
     job: Any
     named: frozenset[int] = frozenset()
-    also: frozenset[int] = frozenset()
     cause: str | None = None
     has_cost: bool = True
 
@@ -180,7 +179,7 @@ WEAK = ("stages",)
 
 def changed(planted: Planted, **more: Any) -> Planted:
     given = {**planted.job.__dict__, **more}
-    return Planted(Job(**given), planted.named, planted.also, planted.cause, planted.has_cost)
+    return Planted(Job(**given), planted.named, planted.cause, planted.has_cost)
 
 
 def replace_steps(planted: Planted, steps: int) -> Planted:
@@ -328,27 +327,28 @@ def judge(planted: Planted, score: Score, seed: int, files: bool = False) -> Non
     found = {int(row["worker"].removeprefix("rank")): row for row in rows}
     score.tried += 1
     saved = sum(sum(each["gain_ns"]) for each in truth(planted.job, made)["stragglers"]) / planted.job.steps
-    if planted.named and saved < MIN_SHARE * (made.finish[-1].max() - made.begin[0].min()) / planted.job.steps:
-        planted.named, planted.also = frozenset(), planted.named
-    false = set(found) - planted.named - planted.also
+    required = planted.named
+    if required and saved < MIN_SHARE * (made.finish[-1].max() - made.begin[0].min()) / planted.job.steps:
+        required = frozenset()
+    false = set(found) - planted.named
     score.false += bool(false)
     if false:
         score.notes.append(f"seed {seed}: also {sorted(false)}")
-    is_named = planted.named <= set(found)
+    is_named = required <= set(found)
     score.named += is_named
     if not is_named:
-        score.notes.append(f"seed {seed}: only {sorted(found)} of {sorted(planted.named)}")
-    if not planted.named or not is_named or not planted.has_cost:
+        score.notes.append(f"seed {seed}: only {sorted(found)} of {sorted(required)}")
+    if not required or not is_named or not planted.has_cost:
         score.cost += is_named
-    if not planted.named or not is_named:
+    if not required or not is_named:
         return
-    causes = {found[rank]["late_cause"] for rank in planted.named}
+    causes = {found[rank]["late_cause"] for rank in required}
     if planted.cause is not None and causes != {planted.cause}:
         score.cause += 1
         score.notes.append(f"seed {seed}: {causes} instead of {planted.cause}")
     if planted.has_cost:
-        costs = [found[rank]["lost_ns"] or 0.0 for rank in planted.named]
-        cost = sum(costs) if len(planted.named) > 2 else max(costs)
+        costs = [found[rank]["lost_ns"] or 0.0 for rank in required]
+        cost = sum(costs) if len(required) > 2 else max(costs)
         score.cost += abs(cost - saved) <= MAX_COST_ERROR * saved
         if abs(cost - saved) > MAX_COST_ERROR * saved:
             score.notes.append(f"seed {seed}: {cost / saved - 1:+.1%} of {saved / 1e3:,.0f} us")

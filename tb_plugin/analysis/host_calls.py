@@ -11,7 +11,7 @@ from tb_plugin.analysis.backward_times import host_times
 from tb_plugin.analysis.forest import Forest, Spans, outermost_of
 from tb_plugin.analysis.graphs.attribution import counted_scopes
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
+from tb_plugin.analysis.graphs.scope_calls import RecordedCalls, ReplayPairs, virtual_calls
 from tb_plugin.analysis.recomputation import recomputations
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -42,7 +42,7 @@ class HostCalls(msgspec.Struct, frozen=True, eq=False):
     """Row of the call in the trace (-1 = virtual)."""
     is_replayed: Bool
     """Whether the call is virtual."""
-    enclosed: InReplays
+    enclosed: ReplayPairs
     name: Int32
     """Name of the call (string id)."""
     spans: Spans
@@ -70,7 +70,7 @@ class Called(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     key: Int64
-    bears: Bool
+    is_visible: Bool
     """Mask over ``Origins.scopes``. It selects the scopes that the view shows as calls."""
     scope_key: Int64
 
@@ -101,9 +101,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     backward_owner = of_forward[inner]
     # Work launched directly by a call is forward, also inside a recomputing backward pass.
     backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
-    behind, is_backward = counted_scopes(trace, work, called.bears)
-    replayed = replayed_calls(
-        trace, work, behind, Bearers(nesting.parent, called.key, owner), called.bears, called.scope_key
+    behind, is_backward = counted_scopes(trace, work, called.is_visible)
+    replayed = virtual_calls(
+        trace, work, behind, RecordedCalls(nesting.parent, called.key, owner), called.is_visible, called.scope_key
     )
     known = replayed.owner != MISSING
     owner = np.where(known, np.where(is_backward, MISSING, replayed.owner), owner)
@@ -117,25 +117,25 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     again[recomputations(trace).work] = True
     direct = selection.of(trace, EventKind.OPERATOR)
     position = places_of(rows, len(trace))
-    count, also = len(rows) + len(replayed), replayed.also
+    count, with_virtual = len(rows) + len(replayed), replayed.with_virtual
     nowhere = np.full(len(replayed), MISSING, np.int32)
     scopes = origins_of(trace).scopes
     return HostCalls(
-        row=also(rows, nowhere.astype(np.int64)),
-        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        row=with_virtual(rows, nowhere.astype(np.int64)),
+        is_replayed=with_virtual(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
         enclosed=replayed.enclosed,
-        name=also(trace.name[rows], scopes.name[replayed.scope]),
-        spans=Spans(also(trace.track[rows], nowhere), also(trace.start_ns[rows]), also(end)),
-        parent=also(nesting.parent, replayed.parent),
-        key=also(called.key, called.scope_key[replayed.scope]),
-        host_self_ns=also(trace.self_ns[rows]),
-        host_total_ns=also(trace.dur_ns[rows]),
+        name=with_virtual(trace.name[rows], scopes.name[replayed.scope]),
+        spans=Spans(with_virtual(trace.track[rows], nowhere), with_virtual(trace.start_ns[rows]), with_virtual(end)),
+        parent=with_virtual(nesting.parent, replayed.parent),
+        key=with_virtual(called.key, called.scope_key[replayed.scope]),
+        host_self_ns=with_virtual(trace.self_ns[rows]),
+        host_total_ns=with_virtual(trace.dur_ns[rows]),
         device=sum_by(owner, trace.dur_ns[work], count),
         backward_device=sum_by(backward_owner, trace.dur_ns[work], count),
         recomputed=sum_by(owner, np.where(again[work], trace.dur_ns[work], 0), count),
         backward_host=sum_by(host_owner, host_ns, count),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
-        in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
+        in_backward=with_virtual(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
         unmatched=UnmatchedBackward(
             len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())
         ),

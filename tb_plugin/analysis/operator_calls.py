@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.forest import Forest, Spans, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
+from tb_plugin.analysis.graphs.scope_calls import ReplayPairs, VirtualCalls, virtual_operator_calls
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -37,7 +37,7 @@ class Calls(msgspec.Struct, frozen=True, eq=False):
     """Row of the call in the trace. -1 if the call is virtual, or if the profiler reports the call only in a table."""
     is_replayed: Bool
     """Whether the call is virtual."""
-    enclosed: InReplays
+    enclosed: ReplayPairs
     texts: StringTable
     """Texts of the string ids in ``name`` and ``shape``."""
     spans: Spans
@@ -75,7 +75,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     work = selection.of(trace, *DEVICE_WORK)
     parent = position[nested.call[rows]]
     scopes = origins_of(trace).scopes
-    replayed = replayed_operators(trace, work, rows, parent, position[trace.operator[work]])
+    replayed = virtual_operator_calls(trace, work, rows, parent, position[trace.operator[work]])
     owner = replayed.owner
     count = len(rows) + len(replayed)
     kernel = trace.kind[work] == EventKind.KERNEL
@@ -89,26 +89,28 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     shape[trace.operators.row] = trace.operators.shapes
     stack, stacks = _stacks(trace, rows)
     stack, stacks = _with_replayed(trace, replayed, stack, stacks)
-    parent = replayed.also(parent, replayed.parent)
+    parent = replayed.with_virtual(parent, replayed.parent)
     forest = Forest(parent)
 
-    also, nowhere = replayed.also, np.full(len(replayed), MISSING, np.int64)
-    eligible = also(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
+    with_virtual, nowhere = replayed.with_virtual, np.full(len(replayed), MISSING, np.int64)
+    eligible = with_virtual(trace.matrix_eligible[rows], scopes.is_eligible[replayed.scope]) | (matrix_self > 0)
     return Calls(
-        row=also(rows, nowhere),
-        is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
+        row=with_virtual(rows, nowhere),
+        is_replayed=with_virtual(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
         enclosed=replayed.enclosed,
         texts=trace.strings,
         # Replayed calls have no time, so ``outermost_of`` uses the tree.
         spans=Spans(
-            also(trace.track[rows], nowhere.astype(np.int32)), also(trace.start_ns[rows]), also(trace.ends(rows))
+            with_virtual(trace.track[rows], nowhere.astype(np.int32)),
+            with_virtual(trace.start_ns[rows]),
+            with_virtual(trace.ends(rows)),
         ),
         parent=parent,
-        name=also(trace.name[rows], scopes.name[replayed.scope]),
-        shape=also(shape[rows], scopes.shapes[replayed.scope]),
+        name=with_virtual(trace.name[rows], scopes.name[replayed.scope]),
+        shape=with_virtual(shape[rows], scopes.shapes[replayed.scope]),
         stack=stack,
-        host_self_ns=also(nested.self_ns[rows]),
-        host_total_ns=also(trace.dur_ns[rows]),
+        host_self_ns=with_virtual(nested.self_ns[rows]),
+        host_total_ns=with_virtual(trace.dur_ns[rows]),
         runtime_self_ns=sum_by(position[nested.call[runtime]], trace.self_ns[runtime], count),
         device_self_ns=device_self,
         device_total_ns=forest.sums(device_self),
@@ -143,7 +145,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
     return Calls(
         row=nobody.astype(np.int64),
         is_replayed=none > 0,
-        enclosed=InReplays(),
+        enclosed=ReplayPairs(),
         texts=texts,
         spans=Spans(nobody, apart, apart + 1),
         parent=nobody,
@@ -242,7 +244,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 
 
 def _with_replayed(
-    trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
+    trace: TraceTable, replayed: VirtualCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
     """Appends the stacks of virtual calls: those of the capture, else its enclosing Python calls."""
     if not len(replayed):

@@ -90,15 +90,17 @@ def matrix_eligible(trace: TraceTable) -> MatrixEligible:
     plain = np.where(trace.uses_matrix_unit[kernels] == MatrixUse.NO, trace.dur_ns[kernels], 0)
     owner = position[trace.operator[kernels]]
     above = position[trace.operator[operators]]
-    from tb_plugin.analysis.graphs.scope_calls import replayed_operators
+    from tb_plugin.analysis.graphs.scope_calls import virtual_operator_calls
 
-    replayed = replayed_operators(trace, kernels, operators, above, owner)
-    parent = replayed.also(above, replayed.parent)
+    replayed = virtual_operator_calls(trace, kernels, operators, above, owner)
+    parent = replayed.with_virtual(above, replayed.parent)
     own, without = (sum_by(replayed.owner, dur, len(parent)) for dur in (trace.dur_ns[kernels], plain))
     total = own.sum()
     if not total:
         return MatrixEligible(0.0, 0.0)
-    eligible = replayed.also(trace.matrix_eligible[operators], origins_of(trace).scopes.is_eligible[replayed.scope])
+    eligible = replayed.with_virtual(
+        trace.matrix_eligible[operators], origins_of(trace).scopes.is_eligible[replayed.scope]
+    )
     innermost = eligible & ~Forest(parent).any_below(eligible)
     return MatrixEligible(float(own[innermost].sum() / total), float(without[innermost].sum() / total))
 

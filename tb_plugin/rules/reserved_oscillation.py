@@ -13,17 +13,19 @@ def _look(s: Scene) -> Detection | None:
     """Reports the same problem as the memory view, for the device that returns the most memory to the driver."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
-    from tb_plugin.analysis.memory.reserved import swings_on, swings_on_notice
+    from tb_plugin.analysis.memory.reserved import device_oscillation, device_oscillation_notice
     from tb_plugin.analysis.memory.trace_devices import devices_of
     from tb_plugin.analysis.memory.window import window_of
 
     window = window_of(s.trace, Params(steps=s.chosen))
     every = [device for device in devices_of(s.trace) if not device.is_host]
-    found = [(swings, device) for device in every if (swings := swings_on(device, window)) is not None]
+    found = [
+        (oscillation, device) for device in every if (oscillation := device_oscillation(device, window)) is not None
+    ]
     if not found:
         return None
-    swings, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
-    notice = swings_on_notice(s.trace, device, swings, s.driver)
+    oscillation, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
+    notice = device_oscillation_notice(s.trace, device, oscillation, s.driver)
     return Detection(
         replace(
             notice,

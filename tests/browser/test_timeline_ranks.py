@@ -149,7 +149,7 @@ def the_way_to_a_partner_stays_among_the_ranks(tab: Tab) -> None:
     state = {"run": RUN, "worker": "rank0", "view": "timeline", "ranks": "rank1", "align": "wall", "steps": "0"}
     tab.follow(**state, event=str(calls["rank0"]["event"]))
     frame = tab.frame()
-    find = frame.get_by_role("button", name="Find it on 3 other workers")
+    find = frame.get_by_role("button", name="Find this call on 3 other ranks")
     if find.count():
         find.click()
         tab.settle()

@@ -12,7 +12,7 @@ from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.graphs.replay_table import account_of, time_by_way
+from tb_plugin.views.graphs.replays import selected_replays, time_by_way
 from tests.builders import Work, kernel, trace
 from tests.captured import with_other
 from tests.depth import sampled
@@ -74,6 +74,6 @@ def test_anything_has_origins_that_add_up(seed: int) -> None:
         assert (origins.scopes.parent < np.arange(len(origins.scopes))).all()
         assert ((origins.scope == MISSING) == (origins.way == Way.GRAPH)).all()
         assert all(0 <= one.agreeing <= one.nodes for one in origins.agreements.values())
-        account = account_of(each, np.ones(len(each), np.bool_))
-        assert sum(time_by_way(account.work).values()) == each.dur_ns[origins.work].sum()
+        selected = selected_replays(each, np.ones(len(each), np.bool_))
+        assert sum(time_by_way(selected.work).values()) == each.dur_ns[origins.work].sum()
         assert replayed_in(each, select_rows(each, None)).dur_ns.sum() == each.dur_ns[origins.work].sum()

@@ -280,7 +280,7 @@ def test_a_lost_launch_is_a_replay_and_what_cannot_be_tied_is_counted() -> None:
     built.on_device(kernel("b", 1, at=12, **ids, **{"graph node id": 2}), corr=77)
     built.on_device(kernel("a", 1, at=20, **ids, **{"graph node id": 1}), corr=78)
     found = replays_of(built.on_device(kernel("lost", 1, at=30, **ids)).table())
-    assert (found.call.tolist(), found.begin.tolist(), found.untied) == ([-1, -1], [0, 2, 3], 1)
+    assert (found.call.tolist(), found.begin.tolist(), found.unlaunched) == ([-1, -1], [0, 2, 3], 1)
     assert found.graph.tolist() == [0, 0] and found.graphs.recorded.tolist() == [3]
 
 

@@ -19,11 +19,11 @@ from tb_plugin.service.summaries.format import (
     SummaryHeader,
     SummaryRefused,
     Wanted,
+    check_values,
     content_of,
     decode_unchecked,
     dump,
     is_plain,
-    part_of,
     read_header,
 )
 from tb_plugin.service.workers.parse import read_info
@@ -54,9 +54,15 @@ def whole():
     return dump(part(), about())
 
 
+def checked_part(content, wanted):
+    result, _ = decode_unchecked(content, wanted)
+    check_values([result])
+    return result
+
+
 def refused(content, wanted=WANTED):
     with pytest.raises(SummaryRefused) as caught:
-        part_of(content, wanted)
+        checked_part(content, wanted)
     return str(caught.value)
 
 
@@ -79,7 +85,7 @@ def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
     made = part_with_borrowed(Distributed(), sample(name))
     for key, frame in made.frames.items():
         assert frame.data.schema.equals(part_shapes()[key]), key
-    again = part_of(dump(made, about()), WANTED)
+    again = checked_part(dump(made, about()), WANTED)
     assert part_codec.dump(again) == part_codec.dump(made)
 
 
@@ -93,7 +99,7 @@ def test_a_summary_states_what_it_is_of(whole):
 def test_other_files_settings_and_versions_are_refused(whole):
     assert refused(whole, Wanted((("rank0.1.pt.trace.json.gz", 124),), Settings())) == "belongs to another trace file"
     assert "other settings" in refused(whole, Wanted(FILES, Settings("step .*")))
-    assert part_of(whole, Wanted(None, Settings())).facts == part().facts
+    assert checked_part(whole, Wanted(None, Settings())).facts == part().facts
     assert refused(dump(part(), about(stamp="0"))) == "was written by another version"
     assert refused(whole.replace(b"summary 1\n", b"summary 2\n", 1)) == "was written by another version"
     assert refused(packed(part_codec.dump(part())).replace(b'"stamp"', b'"stomp"', 1)) == "is damaged"
@@ -116,7 +122,7 @@ def test_mutants_behind_a_right_checksum_raise_nothing_else():
         for at in rng.integers(0, len(changed), 3):
             changed[at] = rng.integers(256)
         try:
-            part_of(packed(with_checksum(bytes(changed))), WANTED)
+            checked_part(packed(with_checksum(bytes(changed))), WANTED)
         except SummaryRefused as error:
             assert str(error)
 
@@ -144,7 +150,7 @@ def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
             assert refused(content) == "reports too many steps"
         with pytest.raises(SummaryRefused, match="too many steps"):
             dump(part(), about(**many))
-    assert part_of(dump(part(), about(steps=[step] * 20_000)), WANTED)
+    assert checked_part(dump(part(), about(steps=[step] * 20_000)), WANTED)
     _, size = decode_unchecked(whole, WANTED, room)
     assert size > made.part_bytes, "steps are objects"
     for lacks in (made.part_bytes - 1, made.part_bytes + len(whole) - 1):
@@ -204,7 +210,7 @@ def with_facts(changed):
 @pytest.mark.parametrize("name", [*FACTS])
 def test_facts_that_no_rank_states_are_refused(name):
     stated = part().facts[name]
-    assert part_of(with_facts({name: stated}), WANTED).facts == part().facts
+    assert checked_part(with_facts({name: stated}), WANTED).facts == part().facts
     for value in ([1], [], {}, {"rank": 1}, "1", "", "x" * 10_000_000, b"1", 2**64 - 1):
         assert refused(with_facts({name: value})) in ("is damaged", f"has an impossible value for {name}")
     for value in (1.5, 1.0, float("nan"), float("inf"), 2**63, -(2**63), 2**62 + 1, -(2**62) - 1):
@@ -218,7 +224,7 @@ def test_facts_that_no_rank_states_are_refused(name):
     if name == "distributed.calls":
         assert refused(with_facts({name: stated + 1})) == refused(with_facts({name: None}))
     else:
-        assert part_of(with_facts({name: None}), WANTED).facts[name] is None
+        assert checked_part(with_facts({name: None}), WANTED).facts[name] is None
 
 
 def test_a_fact_that_nobody_knows_is_refused():
@@ -238,14 +244,14 @@ def test_text_that_is_no_text_is_refused():
         return with_frame("collectives", calls.set_column(place, "group", column))
 
     offsets = np.arange(count + 1, dtype=np.int32)
-    assert part_of(summary(offsets, b"a" * count), WANTED)
+    assert checked_part(summary(offsets, b"a" * count), WANTED)
     assert refused(summary(offsets, b"\xff" * count)) == "is damaged"
     for first in (-1, count, 2**30):
         assert refused(summary(offsets, b"a" * count, first)) == "is damaged"
     offsets = offsets.copy()
     offsets[count // 2] = 2**30
     with pytest.raises(SummaryRefused):
-        part_of(summary(offsets, b"a" * count), WANTED)
+        checked_part(summary(offsets, b"a" * count), WANTED)
 
 
 def test_the_stamp_speaks_of_columns_and_meaning(monkeypatch):
@@ -313,7 +319,7 @@ def test_lists_longer_than_any_part_has_are_refused_before_they_are_made():
         {"steps": many}, {"coverage": coverage}, {"layout": [""]}, {"payloads": {"one": frame}},
         {"frames": {**kept["frames"], "collectives": calls}}, {"facts": {f"distributed.{i}": 1 for i in range(1001)}},
     ]  # fmt: skip
-    assert part_of(packed(with_checksum(msgspec.msgpack.encode(kept))), WANTED)
+    assert checked_part(packed(with_checksum(msgspec.msgpack.encode(kept))), WANTED)
     for change in changes:
         body = with_checksum(msgspec.msgpack.encode({**kept, **change}))
         with pytest.raises(msgspec.ValidationError, match="of length <= "):

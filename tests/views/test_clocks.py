@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from tb_plugin.lib.groupby import median_by, quantile_by
-from tb_plugin.views.distributed.clocks.anchors import MOST, Anchors, anchors_of
+from tb_plugin.views.distributed.clocks.anchors import MAX_ANCHORS_PER_GROUP, Anchors, anchors_of
 from tb_plugin.views.distributed.clocks.offsets import (
     DRIFT,
     HOW,
@@ -352,8 +352,8 @@ def test_of_many_collectives_some_of_each_worker_and_group_are_kept_whole() -> N
     cut = planted.only(kept)
     anchors = cut.anchors
     count = np.bincount(anchors.worker)
-    assert (count >= MOST * 0.9).all()
-    assert (count <= 2 * MOST * 1.1).all(), "those that others want are kept too"
+    assert (count >= MAX_ANCHORS_PER_GROUP * 0.9).all()
+    assert (count <= 2 * MAX_ANCHORS_PER_GROUP * 1.1).all(), "those that others want are kept too"
     assert np.abs(cut.errors(cut.clocks)).max() <= 2 * BOUND_NS
     mine = np.sort(anchors.end_ns[anchors.worker == 2])
     assert np.diff(mine).max() < 0.05 * (mine[-1] - mine[0])

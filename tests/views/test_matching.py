@@ -19,7 +19,7 @@ from tb_plugin.views.distributed.matching.groups import (
     ranks_in,
     shape_of,
 )
-from tb_plugin.views.distributed.matching.match import BY, Calls, fill_from_collective, match, match_calls
+from tb_plugin.views.distributed.matching.match import BY, Calls, fill_from_collective, match_calls
 from tests.depth import sampled
 
 Int64 = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ def calls_of(*workers: list[tuple[int, ...]], group: int = 0) -> Calls:
 
 def sets_of(calls: Calls) -> list[list[tuple[int, int]]]:
     """(worker, place) of the calls of each match."""
-    label = match(calls)
+    label = match_calls(calls).label
     place = np.concatenate([np.arange(n) for n in np.bincount(calls.worker)])
     return sorted(
         [(int(calls.worker[i]), int(place[i])) for i in np.flatnonzero(label == each)]
@@ -85,7 +85,7 @@ def test_two_groups_of_a_number_are_apart() -> None:
     one, two = calls_of([(5, 0)], [(5, 0)]), calls_of([(5, 0)], [(5, 0)], group=1)
     both = Calls(*(np.concatenate(x) for x in zip(*(
         (c.worker, c.step, c.group, c.name, c.kind, c.sequence, c.lost) for c in (one, two)), strict=True)))  # fmt: skip
-    assert match(both).tolist() == [0, 0, 1, 1]
+    assert match_calls(both).label.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("seed", sampled(range(100), (1, 2)))
@@ -111,7 +111,7 @@ def test_nothing_is_matched_wrong_where_a_tenth_is_missing(numbers: str, seed: i
         *(column[keep] for column in (worker, place // per, group, what, kind[place % per], number, zero != 0)),
         no_step=99,
     )
-    label, truth = match(calls), truth[keep]
+    label, truth = match_calls(calls).label, truth[keep]
     _, first, count = np.unique(truth, return_index=True, return_counts=True)
     several = np.isin(truth, truth[first][count > 1])
     assert (label[~several] == -1).all() and (label[several] >= 0).all()

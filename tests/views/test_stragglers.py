@@ -22,7 +22,7 @@ from tb_plugin.views.distributed.stragglers.causes import COMPONENTS, extra_time
 from tb_plugin.views.distributed.stragglers.detection import Stragglers, is_rotating, late_pattern, stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
 from tb_plugin.views.distributed.stragglers.replay import simulated_saving
-from tb_plugin.views.distributed.stragglers.report import Blame, cause_columns, straggler_report
+from tb_plugin.views.distributed.stragglers.report import StragglerReport, cause_columns, straggler_report
 from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_causes
 from tb_plugin.views.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
@@ -105,7 +105,7 @@ def test_of_no_chosen_step_nobody_costs_anything() -> None:
         found = stragglers(arrivals(met), 3, np.zeros(0))
         assert found.lost_ns.shape == found.slow.shape == (3, 0)
         assert (found.pattern, len(found.significant), found.cost_ns.sum()) == (("",) * 3, 0, 0)
-    assert stragglers(arrivals(made.met()), 3, np.zeros(0)).last.tolist() == [0, 0, 2]
+    assert stragglers(arrivals(made.met()), 3, np.zeros(0)).last_count.tolist() == [0, 0, 2]
 
 
 def test_what_computation_hides_costs_nothing() -> None:
@@ -349,7 +349,7 @@ def test_how_kernels_differ(mine: dict[str, tuple[int, int]], how: str, factor: 
 # ------------------------------------------------------------------------- invented jobs (more in test_planted_jobs)
 
 
-def blamed(made: Any) -> Blame:
+def blamed(made: Any) -> StragglerReport:
     return straggler_report(job_data(join(parts_of(made)), None))
 
 
@@ -452,8 +452,8 @@ def test_the_finding_says_which_collectives_a_share_is_of(
     arrived = arrivals(met)
     found = stragglers(arrived, 4, made.step_ns)
     labels = tuple(str(step) for step in range(10))
-    told = Blame(
-        tuple("wxyz"), tuple(names), labels, made.step_ns, met, arrived, found, {}, {}, {}, "", on_host
+    told = StragglerReport(
+        tuple("wxyz"), tuple(names), labels, made.step_ns, met, found, {}, {}, {}, "", on_host
     )  # fmt: skip
     (notice,) = straggler_findings(told, [{"caused_wait_ns": 7}] * 4)
     assert f" This rank arrives last at {{last_share}} of {said}" in notice.text

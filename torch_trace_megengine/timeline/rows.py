@@ -144,7 +144,7 @@ class Moments(msgspec.Struct, frozen=True, eq=False):
     kind: UInt8
 
 
-def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner) -> Moments:
+def moments_of(events: Events, lanes: Lanes, interner: Interner) -> Moments:
     """Returns calls without an end, instants, and launches that CUPTI did not record."""
     launches = _is(events, START, interner.names[of_lanes.LAUNCH])
     launches &= ~np.isin(events.pid, lanes.pid[lanes.cupti])

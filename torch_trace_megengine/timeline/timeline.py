@@ -42,7 +42,7 @@ class Timeline:
         slices = self.slices = slices_of(events, lanes.of)
         self.bare = base_names(events.name[slices.begin], interner)
         self.kinds = kinds_of(events, slices, lanes, self.bare, interner)
-        self.moments = moments_of(events, slices, lanes, interner)
+        self.moments = moments_of(events, lanes, interner)
         begins = np.concatenate((slices.begin, self.moments.at))
         order = np.argsort(begins, kind="stable")
         self.count = len(begins)

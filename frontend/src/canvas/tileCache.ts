@@ -10,7 +10,7 @@ const RETRY_MS = 3000
 export interface StoreEvents {
   /** New tiles are there, or the last one that was under way. */
   onChange(): void
-  /** Tiles could not be had; null = they can again. */
+  /** A request failed; null = requests succeed again. */
   onProblem(error: unknown): void
 }
 
@@ -24,7 +24,7 @@ const textOf = (tile: TileKey) => keyOf(tile.level, tile.group, tile.number)
 interface Member {
   /** When its tiles were wanted last. */
   readonly wantedAt: number
-  /** Lets go of the tile that was not seen for longest; its bytes, 0 = there is none. */
+  /** Drops the least recently used tile; returns its bytes, 0 = no tile. */
   drop(): number
   /** Requests missing tiles within the budget. */
   pump(): void

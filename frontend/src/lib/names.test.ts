@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { elided, labelsOf, shortCall, shortenMiddle, shortKernel, withEnds, withoutShared } from './names'
+import { elided, labelsOf, shortenMiddle, shortKernel, withEnds, withoutShared } from './names'
 
 it.each([
   ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
@@ -53,12 +53,6 @@ it('leaves names as they are where there is room for all of them', () => {
   expect(withoutShared(two)).toEqual(two)
   expect(withoutShared(['only-one-long-worker-name'])).toEqual(['only-one-long-worker-name'])
   expect(withoutShared([])).toEqual([])
-})
-
-it('names a call of the autograd engine by what it runs', () => {
-  expect(shortCall('autograd::engine::evaluate_function: MmBackward0', 'operator')).toBe('MmBackward0')
-  expect(shortCall('aten::mm', 'operator')).toBe('aten::mm')
-  expect(shortCall('void f<int>(int)', 'kernel')).toBe('f')
 })
 
 const TILES = ['MT256x192x64', 'MT64x64x64', 'MT64x64x128'].map(

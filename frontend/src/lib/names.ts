@@ -52,10 +52,6 @@ function functor(text: string): string | null {
   return /cutlass\w*_\w+op_\w+|cutlass_\d\w+/.exec(text)?.[0] ?? null
 }
 
-/** A readable call name, without the autograd engine's prefix. */
-export const shortCall = (name: string, kind: string) =>
-  kind === 'kernel' ? shortKernel(name) : name.replace(/^autograd::engine::evaluate_function: (?=.)/, '')
-
 /** A text of at most `length` characters: the middle goes, both ends stay. */
 export function shortenMiddle(text: string, length: number): string {
   if (text.length <= length) return text

@@ -1,4 +1,4 @@
-// The same collective on the other workers.
+// The same collective on the other ranks.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import { getTable, type Query } from '../api/client'
@@ -16,7 +16,7 @@ import { figureValue } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 import css from './detailBlock.module.css'
 
-/** Of more workers the latest are listed; the page of all workers has them all. */
+/** Maximum number of listed ranks, latest first. */
 const MOST = 10
 
 interface Call {
@@ -26,7 +26,7 @@ interface Call {
   start: number
 }
 
-/** A call on another worker, in its own time. */
+/** A call on another rank, in its own time. */
 export interface PeerCall {
   worker: string
   event: number | null
@@ -66,7 +66,7 @@ export function CollectivePeers(props: {
         />
       ) : (
         <SmallButton title={readsText(reads)} onClick={() => ask(true)}>
-          Find this call on {counted(workers - 1, 'other worker')}
+          Find this call on {counted(workers - 1, 'other rank')}
           {readsNote(reads)}
         </SmallButton>
       )}
@@ -101,7 +101,7 @@ export function PeerCalls(props: {
       <>
         {fraction !== null && (
           <p className={textCss.none} role="status">
-            Reading the traces of all workers: {format(fraction, 'ratio')}
+            Reading the traces of all ranks: {format(fraction, 'ratio')}
           </p>
         )}
         <Placeholder height={80} />
@@ -122,12 +122,12 @@ function PeersTable(props: {
   if (table.rows.length === 0) {
     return (
       <p className={textCss.none}>
-        To compare workers, select the event of this call on the device or in its process group.
+        To compare ranks, select the event of this call on the device or in its process group.
       </p>
     )
   }
   const [first] = table.rows
-  if ((first.match ?? null) === null) return <p className={textCss.none}>No other worker has this call.</p>
+  if ((first.match ?? null) === null) return <p className={textCss.none}>No other rank has this call.</p>
   const absent = withoutTraces(catalog, { run: String(base.run), span: String(base.span) })
   const go = (row: Row) => {
     const event = typeof row.event === 'number' ? row.event : null

@@ -267,7 +267,7 @@ function tooltip(series: Series, scale: Scale, theme: Theme) {
   }
 }
 
-export const isStacked = (series: Series) => series.style === 'stacked_area'
+const isStacked = (series: Series) => series.style === 'stacked_area'
 
 export function edgesOf(series: Series): number[][] {
   const edges: number[][] = []

@@ -5,7 +5,7 @@ import css from './saving.module.css'
 
 const share = (part: number, whole: number) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`
 
-/** Of a saving that others share less than this is not worth a word. */
+/** Smaller shared parts of a saving are not mentioned. */
 const SHARED = 0.01
 
 /** The scale of all savings that are read below each other. */

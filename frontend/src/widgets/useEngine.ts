@@ -9,7 +9,7 @@ interface Engine {
 
 export interface Windowed<E extends Engine> {
   view: Range
-  /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
+  /** The window that the canvas last wrote to the URL. The canvas may show a later one. */
   lastSent: RefObject<Range | null>
   engine: RefObject<E | null>
 }

@@ -128,8 +128,8 @@ BACKWARD_HOST = define(
 def called_of(trace: TraceTable, row: Int64) -> Called:
     """Returns the calls of compiled code, both in the trace (as rows) and in graph captures."""
     scopes = origins_of(trace).scopes
-    bears = np.zeros(0, np.bool_)
+    is_visible = np.zeros(0, np.bool_)
     if len(scopes):
         named = trace.strings.where(lambda text: text.startswith(REGION))[scopes.name]
-        bears = named & of_kind(scopes.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return Called(row, trace.name[row].astype(np.int64), bears, scopes.name.astype(np.int64))
+        is_visible = named & of_kind(scopes.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
+    return Called(row, trace.name[row].astype(np.int64), is_visible, scopes.name.astype(np.int64))

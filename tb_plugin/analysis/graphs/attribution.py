@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.analysis.metrics import CHOSEN, Metrics, define
 from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Breakdown, Metric, Slice
+from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
 
 REPLAYED = define(
     CHOSEN,
@@ -71,21 +71,21 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
     return found
 
 
-def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
+def counted_scopes(trace: TraceTable, work: Int64, is_visible: Bool) -> tuple[Int32, Bool]:
     """Returns the scope to which the time of each device row is added (-1 = none), and a mask of the rows that are
     attributed to a forward operator.
 
-    Backward work is attributed to the scope of the forward operator, unless a backward scope selected by ``bears``
+    Backward work is attributed to the scope of the forward operator, unless a backward scope selected by ``is_visible``
     encloses the work. The work is then attributed to its own scope.
     """
     origins = origins_of(trace)
     behind = origins.at(work)
     backward = np.zeros(len(work), np.bool_)
-    if not bears.any() or (behind == MISSING).all():
+    if not is_visible.any() or (behind == MISSING).all():
         return behind, backward
     scopes = origins.scopes
     # One more entry is for -1, here and below.
-    own = np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32)
+    own = np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32)
     around = np.append(inherit(own, scopes.parent), np.int32(MISSING))[behind]
     is_backward = np.append(scopes.is_backward, False)
     apart = is_backward[behind] & ~is_backward[around]
@@ -132,3 +132,12 @@ def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Break
         int(times.sum()),
         slices,
     )
+
+
+def empty_capture_notice(rule: str, trace: TraceTable, metrics: Metrics, key: str) -> Notice | None:
+    """Returns the notice about a selected capture trace that contains no captures. ``key`` is the metric of its name."""
+    if not trace.captured.source or trace.captured:
+        return None
+    text = f"{{{key}}} contains no captures and no device work, so it cannot name operators of replayed graphs."
+    source = metrics.figure(key, trace.captured.source)
+    return Notice(rule, "medium", text, "Choose another capture, or none.", [source])

@@ -56,7 +56,7 @@ class Replays(msgspec.Struct, frozen=True, eq=False):
     node: Int32 = no_rows(np.int32)
     """Node of each row in ``graphs``. -1 if the work of the replay is not that of most replays."""
     graphs: Graphs = msgspec.field(default_factory=Graphs)
-    untied: int = 0
+    unlaunched: int = 0
     """Number of device rows that belong to graphs but have neither a recorded launch nor a recorded replay id."""
 
     def __len__(self) -> int:
@@ -72,9 +72,9 @@ def has_replays(trace: TraceTable) -> bool:
 def replays_of(trace: TraceTable) -> Replays:
     if not has_replays(trace):
         return Replays()
-    work, of, untied = _pieces(trace)
+    work, of, unlaunched = _pieces(trace)
     if not len(work):
-        return Replays(untied=untied)
+        return Replays(unlaunched=unlaunched)
     graph_id, node_id = _ids(trace, work)
     count = np.bincount(of)
     has_node = np.bincount(of[node_id != MISSING], minlength=len(count)) == count
@@ -125,7 +125,7 @@ def replays_of(trace: TraceTable) -> Replays:
         recorded=number,
         is_ordered=ordered,
     )
-    return Replays(call, begin, work, graph.astype(np.int32), nodes, graphs, untied)
+    return Replays(call, begin, work, graph.astype(np.int32), nodes, graphs, unlaunched)
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
@@ -146,7 +146,7 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
     launch = trace.launch[work].astype(np.int64)
     lost = launch == MISSING
     tied = ~lost | (trace.correlation[work] > 0)
-    untied = int((~tied).sum())
+    unlaunched = int((~tied).sum())
     work, launch, lost = work[tied], launch[tied], lost[tied]
     numbers = np.where(lost, trace.correlation[work], MISSING)
     groups = group(launch, numbers, np.where(lost, trace.device[work], MISSING))
@@ -155,7 +155,7 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
     when = np.where(called == MISSING, trace.start_ns[head], trace.start_ns[called])
     rank = np.empty(len(head), np.int64)
     rank[np.lexsort((head, when))] = np.arange(len(head))
-    return work, rank[groups.of], untied
+    return work, rank[groups.of], unlaunched
 
 
 def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:

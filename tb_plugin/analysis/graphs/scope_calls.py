@@ -27,7 +27,7 @@ from tb_plugin.model.trace.tree import inherit
 Number = TypeVar("Number", bound=np.generic)
 
 
-class Bearers(msgspec.Struct, frozen=True, eq=False):
+class RecordedCalls(msgspec.Struct, frozen=True, eq=False):
     """Recorded calls that a view shows: parents, labels, and the innermost call around each launch."""
 
     parent: Int32
@@ -36,7 +36,7 @@ class Bearers(msgspec.Struct, frozen=True, eq=False):
     """Index of the innermost call that encloses each launch (-1 = none)."""
 
 
-class InReplays(msgspec.Struct, frozen=True, eq=False):
+class ReplayPairs(msgspec.Struct, frozen=True, eq=False):
     """Pairs of a call and a replay. In each pair, the replay ran work of the call."""
 
     call: Int64 = no_rows(np.int64)
@@ -51,13 +51,13 @@ class InReplays(msgspec.Struct, frozen=True, eq=False):
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
-class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
+class VirtualCalls(msgspec.Struct, frozen=True, eq=False):
     """Virtual calls. Their indices start after those of the recorded calls."""
 
     scope: Int64
     """Index of the scope of each virtual call in ``Origins.scopes``."""
     parent: Int32
-    enclosed: InReplays
+    enclosed: ReplayPairs
     """Pairs of a virtual call and a replay that ran work of this call."""
     owner: Int32
     """Index of the call (virtual or recorded) to which each device row belongs (-1 = none)."""
@@ -65,72 +65,85 @@ class ReplayedCalls(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.scope)
 
-    def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
+    def with_virtual(
+        self, values: npt.NDArray[Number], virtual: npt.NDArray[Number] | None = None
+    ) -> npt.NDArray[Number]:
         """Appends values for the virtual calls, by default zeros, to those of the recorded calls."""
         if not len(self):
             return values
-        return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
+        return np.concatenate((values, np.zeros(len(self), values.dtype) if virtual is None else virtual))
 
 
-def replayed_calls(
-    trace: TraceTable, work: Int64, behind: Int32, bearers: Bearers, bears: Bool, labels: Int64, counted: bool = True
-) -> ReplayedCalls:
+def virtual_calls(
+    trace: TraceTable,
+    work: Int64,
+    behind: Int32,
+    recorded: RecordedCalls,
+    is_visible: Bool,
+    labels: Int64,
+    counted: bool = True,
+) -> VirtualCalls:
     """Returns the virtual calls of the replays in ``work``.
 
-    ``behind`` is the innermost scope of each device row. ``bears`` selects the scopes that the view shows as calls.
-    ``labels`` contains the labels of all scopes, which can be compared with ``Bearers.label``. If ``counted`` is
+    ``behind`` is the innermost scope of each device row. ``is_visible`` selects the scopes that the view shows as calls.
+    ``labels`` contains the labels of all scopes, which can be compared with ``RecordedCalls.label``. If ``counted`` is
     False, ``enclosed`` stays empty.
     """
-    nobody = np.full(len(work), MISSING, np.int32)
+    no_owner = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
-    if not bears.any() or (behind == MISSING).all():
-        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
+    if not is_visible.any() or (behind == MISSING).all():
+        return VirtualCalls(none, none.astype(np.int32), ReplayPairs(), no_owner)
     around = origins_of(trace).scopes.parent
     # One more entry at the end is for -1, here and below.
     nearest = np.append(
-        inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), around), np.int32(MISSING)
+        inherit(np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32), around), np.int32(MISSING)
     )
     scope = nearest[behind].astype(np.int64)
     some = np.flatnonzero(scope != MISSING)
     up = np.append(nearest[around], np.int32(MISSING))
     if not len(some):
-        return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
+        return VirtualCalls(none, none.astype(np.int32), ReplayPairs(), no_owner)
     replays = replay_numbers(trace, work[some]) if counted else np.zeros(len(some), np.int64)
-    apart = group(bearers.of[some], replays)
-    bearer = bearers.of[some][apart.first]
+    apart = group(recorded.of[some], replays)
+    recorded_call = recorded.of[some][apart.first]
     scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
-    # Numbers of (scope, bearer) pairs, parents before children like the scopes.
-    count = len(bearers.parent) + 1
-    pairs, which = np.unique(scope_of * count + bearer[replay] + 1, return_inverse=True)
-    at, borne = pairs // count, (pairs % count - 1).astype(np.int32)
-    same = _open_in_both(bearers, labels, up[:-1], at, borne)
-    number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
+    # Numbers of (scope, recorded call) pairs, parents before children like the scopes.
+    count = len(recorded.parent) + 1
+    pairs, which = np.unique(scope_of * count + recorded_call[replay] + 1, return_inverse=True)
+    at, at_call = pairs // count, (pairs % count - 1).astype(np.int32)
+    same = _open_in_both(recorded, labels, up[:-1], at, at_call)
+    number = np.where(same, at_call, len(recorded.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
-    made = np.flatnonzero(~same)
-    owner = nobody
-    owner[some] = numbered(scope[some], bearers.of[some])
-    held = InReplays()
+    new_pairs = np.flatnonzero(~same)
+    owner = no_owner
+    owner[some] = numbered(scope[some], recorded.of[some])
+    enclosed = ReplayPairs()
     if counted:
         new = np.flatnonzero(~same[which.ravel()])
-        held = InReplays(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
-    return ReplayedCalls(
-        scope=at[made], parent=numbered(up[at[made]].astype(np.int64), borne[made]), enclosed=held, owner=owner
+        enclosed = ReplayPairs(number[which.ravel()[new]].astype(np.int64), replays[apart.first][replay[new]])
+    return VirtualCalls(
+        scope=at[new_pairs],
+        parent=numbered(up[at[new_pairs]].astype(np.int64), at_call[new_pairs]),
+        enclosed=enclosed,
+        owner=owner,
     )
 
 
-def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
+def virtual_operator_calls(
+    trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32
+) -> VirtualCalls:
     """Returns the virtual operator calls of ``work``. ``launcher`` is the call that launched each device row."""
     if not has_replays(trace):
         none = np.empty(0, np.int64)
-        return ReplayedCalls(none, none.astype(np.int32), InReplays(), launcher)
+        return VirtualCalls(none, none.astype(np.int32), ReplayPairs(), launcher)
     origins = origins_of(trace)
     is_operator = origins.scopes.kind == EventKind.OPERATOR
-    bearers = Bearers(parent, trace.name[calls].astype(np.int64), launcher)
-    found = replayed_calls(trace, work, origins.at(work), bearers, is_operator, origins.scopes.name.astype(np.int64))
+    recorded = RecordedCalls(parent, trace.name[calls].astype(np.int64), launcher)
+    found = virtual_calls(trace, work, origins.at(work), recorded, is_operator, origins.scopes.name.astype(np.int64))
     return replace(found, owner=np.where(found.owner == MISSING, launcher, found.owner))
 
 
@@ -148,19 +161,19 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
     return every // count, every % count
 
 
-def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    members, parent = with_ancestors(bearers.parent, borne)
+def _open_in_both(recorded: RecordedCalls, labels: Int64, up: Int32, scope: Int64, at_call: Int32) -> Bool:
+    members, parent = with_ancestors(recorded.parent, at_call)
     if not len(members):
         return np.zeros(len(scope), np.bool_)
     both = np.concatenate((parent, np.where(up == MISSING, MISSING, up + len(members)))).astype(np.int32)
-    path = Forest(both).paths(np.concatenate((bearers.label[members], labels)))
+    path = Forest(both).paths(np.concatenate((recorded.label[members], labels)))
     count = int(path.max()) + 1
-    keys, first = [], np.unique(borne[borne != MISSING]).astype(np.int64)
-    at = places_of(members, len(bearers.parent))[first]
+    keys, first = [], np.unique(at_call[at_call != MISSING]).astype(np.int64)
+    at = places_of(members, len(recorded.parent))[first]
     while len(first):
         keys.append(first * count + path[at])
         at = parent[at]
         first, at = first[at != MISSING], at[at != MISSING]
-    own = np.where(borne == MISSING, MISSING, borne * np.int64(count) + path[len(members) + scope])
-    same: Bool = np.isin(own, np.concatenate(keys)) & (borne != MISSING)
+    own = np.where(at_call == MISSING, MISSING, at_call * np.int64(count) + path[len(members) + scope])
+    same: Bool = np.isin(own, np.concatenate(keys)) & (at_call != MISSING)
     return same

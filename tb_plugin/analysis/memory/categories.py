@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.memory.owners import Owners
-from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of, category_slices, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
@@ -25,7 +25,7 @@ DERIVED = "Derived from allocation and release times."
 REST = "Recorded total minus the categories above: unreleased memory from before the recording."
 
 
-def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
+def category_bar(scene: MemoryScene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
     """Returns the allocated bytes by category after event ``at``; empty without a forward pass, totals or addresses."""
     if not (device.has_addresses and device.has_totals):
         return {}

@@ -28,7 +28,7 @@ MIN_CYCLE_SHARE = 0.01
 MIN_UNUSED_SHARE = 0.5
 
 
-class Swings(msgspec.Struct, frozen=True, eq=False):
+class Oscillation(msgspec.Struct, frozen=True, eq=False):
     """Decreases and increases of reserved memory. ``first`` and ``rises`` are indices into the levels."""
 
     peak_bytes: int
@@ -38,7 +38,7 @@ class Swings(msgspec.Struct, frozen=True, eq=False):
     rises: Int64
 
 
-def swings_of(reserved: Int64, peak: int) -> Swings | None:
+def find_oscillation(reserved: Int64, peak: int) -> Oscillation | None:
     """Returns the decreases and increases of these levels, None if there are too few or if all are too small."""
     change = np.diff(reserved)
     moves = np.flatnonzero(change)
@@ -47,26 +47,31 @@ def swings_of(reserved: Int64, peak: int) -> Swings | None:
     if len(turns) < MIN_CYCLES or returned < MIN_CYCLE_SHARE * peak * len(turns):
         return None
     first = int(moves[np.flatnonzero(change[moves] < 0)[0]])
-    return Swings(peak, len(turns), returned, first, moves[turns + 1] + 1)
+    return Oscillation(peak, len(turns), returned, first, moves[turns + 1] + 1)
 
 
-def swings_on(device: Device, window: MemoryRange) -> Swings | None:
+def device_oscillation(device: Device, window: MemoryRange) -> Oscillation | None:
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
     at = np.flatnonzero((device.reserved != MISSING) & window.holds(device.time_ns))
-    found = swings_of(device.reserved[at], peak.value)
+    found = find_oscillation(device.reserved[at], peak.value)
     return None if found is None else replace(found, first=int(at[found.first]), rises=at[found.rises])
 
 
-def swings_notice(
-    rule: str, subject: Subject, swings: Swings, evidence: Link, severity: Severity, driver_ns: int | None = None
+def oscillation_notice(
+    rule: str,
+    subject: Subject,
+    oscillation: Oscillation,
+    evidence: Link,
+    severity: Severity,
+    driver_ns: int | None = None,
 ) -> Notice:
-    """Returns the finding about these swings. ``driver_ns`` is the time of the driver calls, None if unknown."""
+    """Returns the finding about this oscillation. ``driver_ns`` is the time of the driver calls, None if unknown."""
     values = {
-        "reserved_cycles": swings.count,
-        "returned_bytes": swings.returned_bytes,
-        "peak_reserved_bytes": swings.peak_bytes,
+        "reserved_cycles": oscillation.count,
+        "returned_bytes": oscillation.returned_bytes,
+        "peak_reserved_bytes": oscillation.peak_bytes,
     }
     figures = [*METRICS.figures(values), *subject.all_figures]
     text = (
@@ -92,22 +97,22 @@ def swings_notice(
     )
 
 
-def swings_on_notice(
+def device_oscillation_notice(
     trace: TraceTable,
     device: Device,
-    swings: Swings,
+    oscillation: Oscillation,
     calls: DriverCalls,
     code: str = "",
     figures: Sequence[Figure] = (),
 ) -> Notice:
     """Returns the finding about a device of a trace. ``code`` and ``figures`` are those of a ``Subject``."""
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
-    start, end = (str(int(device.time_ns[event])) for event in (swings.first, swings.rises[-1]))
+    start, end = (str(int(device.time_ns[event])) for event in (oscillation.first, oscillation.rises[-1]))
     evidence = Link("memory", {"device": device.name, "start_ns": start, "end_ns": end}, "Show on the curve")
     subject = Subject(trace.recorder, device.name, code, figures)
     severity: Severity = "medium" if driver > OFTEN else "low"
-    return swings_notice(
-        "reserved_oscillation", subject, swings, evidence, severity, calls.usual_calls and calls.usual_ns
+    return oscillation_notice(
+        "reserved_oscillation", subject, oscillation, evidence, severity, calls.usual_calls and calls.usual_ns
     )
 
 

@@ -34,14 +34,14 @@ SUMS = (
 )  # fmt: skip
 
 
-class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
+class MemoryScene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     trace: TraceTable
     owners: Owners
     origins: Origins
     window: MemoryRange
 
 
-def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+def operator_frame(scene: MemoryScene, devices: Sequence[Device]) -> Frame:
     """Returns one row per device and operator. All events outside of operators are in one row."""
     # Threads without allocations count too: the number of calls equals that of the operator view.
     calls = _calls(scene, np.flatnonzero(scene.trace.kind == EventKind.OPERATOR))
@@ -50,7 +50,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     return frame_by_operator("memory_operators", "Memory by operator", devices, found, ("calls", *SUMS), order)
 
 
-def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
+def outermost_frame(scene: MemoryScene, devices: Sequence[Device]) -> Frame:
     """Returns one row per device and top-level operator. Each allocation is included in exactly one row."""
     trace = scene.trace
     calls = _calls(scene, np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING)))
@@ -75,12 +75,12 @@ def frame_by_operator(
     return Frame(name, title, columns, data, ("device", "name"), "name", Sort(order[0], True))
 
 
-def _calls(scene: Scene, operators: Int64) -> Int64:
+def _calls(scene: MemoryScene, operators: Int64) -> Int64:
     began = operators[scene.window.holds(scene.trace.start_ns[operators])]
     return np.bincount(scene.trace.name[began], minlength=len(scene.trace.strings))
 
 
-def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+def _outermost(scene: MemoryScene, device: Device, calls: Int64) -> pa.Table:
     inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
     name, size = scene.owners.outermost(scene.trace, device.record[inside]), device.bytes[inside]
     groups = group(name) if len(name) else Groups(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -100,7 +100,7 @@ def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
     return ("device",) if len(devices) == 1 else ()
 
 
-def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
+def _operators(scene: MemoryScene, device: Device, calls: Int64) -> pa.Table:
     trace, owners = scene.trace, scene.owners
     inside = scene.window.holds(device.time_ns) & (device.bytes != 0)
     owner, size = owners.operator[device.record[inside]], device.bytes[inside]

@@ -33,7 +33,7 @@ _GROUP = re.compile(r".*Communication\Z")
 # label that ``process_names`` appends: the device, if there are several
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
 _MAX_THREADS = 1 << 20  # maximum index of threads of one kind
-_DEVICE_BITS = 31  # mask for the device in a process id; bits from 10 on are the host's process id
+_DEVICE_MASK = 0b11111  # mask for the device in a process id; bits from 10 on are the host's process id
 
 
 class Lanes:
@@ -98,7 +98,7 @@ class Lanes:
         if label and label[1]:
             return int(label[1])
         if pid.isdecimal() and self.host_pid.isdecimal() and int(pid) >> 10 == int(self.host_pid):
-            return int(pid) & _DEVICE_BITS
+            return int(pid) & _DEVICE_MASK
         return 0
 
 

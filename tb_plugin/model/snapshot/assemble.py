@@ -179,20 +179,23 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     event, left = lives.event[order], lives.final[order]
     segment = _values_at(final.segment, left)
     none = np.empty(0, np.int32)
-    nobody = np.full(len(event), MISSING)
+    no_event = np.full(len(event), MISSING)
     # Context and metadata of a release event describe the releasing code, so only allocation events are used.
-    asking = np.where(lives.begin[order] == MISSING, MISSING, event)
-    asked, stated = _values_at(events.size, event), _values_at(final.size, left)
-    size, requested = np.where(stated == MISSING, asked, stated), _or(none, nobody, final.requested, left)
-    known = stated[stated != MISSING]
+    allocation = np.where(lives.begin[order] == MISSING, MISSING, event)
+    event_size, final_size = _values_at(events.size, event), _values_at(final.size, left)
+    size, requested = (
+        np.where(final_size == MISSING, event_size, final_size),
+        _or(none, no_event, final.requested, left),
+    )
+    known = final_size[final_size != MISSING]
     # Host profiles that PyTorch converted have neither rounded block sizes nor allocator settings.
     rounds = not (known % ROUNDED).any() if len(known) else bool(raw.settings)
     # Events contain requested sizes if a size is not rounded, or differs from the block's size in the final state.
-    differs = (asked != MISSING) & (stated != MISSING) & (asked != stated)
-    asks = differs.any() or (events.size[events.action == Action.ALLOC] % ROUNDED).any()
-    if device != HOST and rounds and asks:
-        requested = np.where(asked == MISSING, requested, asked)
-        size = np.where(stated == MISSING, -(-asked // ROUNDED) * ROUNDED, stated)
+    differs = (event_size != MISSING) & (final_size != MISSING) & (event_size != final_size)
+    has_requested_sizes = differs.any() or (events.size[events.action == Action.ALLOC] % ROUNDED).any()
+    if device != HOST and rounds and has_requested_sizes:
+        requested = np.where(event_size == MISSING, requested, event_size)
+        size = np.where(final_size == MISSING, -(-event_size // ROUNDED) * ROUNDED, final_size)
     return {
         "device": np.full(len(event), device),
         "address": address[order],
@@ -200,13 +203,13 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
         "requested": requested,
         "stream": _or(events.stream, event, raw.segments.stream, segment),
         "pool": _or(events.pool, event, raw.segments.pool, segment),
-        "stack": _or(events.stack, event if _repeats_stacks(raw, events, lives) else asking, final.stack, left),
+        "stack": _or(events.stack, event if _repeats_stacks(raw, events, lives) else allocation, final.stack, left),
         "begin": lives.begin[order],
         "freed": lives.freed[order],
         "end": lives.end[order],
-        "category": _or(events.category, event, none, nobody),
-        "context": _or(events.context, asking, none, nobody),
-        "metadata": _or(events.metadata, asking, none, nobody),
+        "category": _or(events.category, event, none, no_event),
+        "context": _or(events.context, allocation, none, no_event),
+        "metadata": _or(events.metadata, allocation, none, no_event),
     }
 
 

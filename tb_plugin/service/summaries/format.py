@@ -149,13 +149,6 @@ def read_header(content: bytes) -> SummaryHeader:
     return _opened(content)[0]
 
 
-def part_of(content: bytes, wanted: Wanted) -> Part:
-    """Returns the result in a summary after complete validation. Raises SummaryRefused."""
-    part, _ = decode_unchecked(content, wanted)
-    check_values([part])
-    return part
-
-
 def decode_unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
     """Returns a result, whose values are not checked, and its bytes. Raises SummaryRefused, also if too large."""
     about, packed = _opened(content)

@@ -18,7 +18,7 @@ from tb_plugin.analysis.memory.findings import (
     single_peak_of,
 )
 from tb_plugin.analysis.memory.growth import LEAK_CONFIDENCE, RISING, change_of, rise_of
-from tb_plugin.analysis.memory.reserved import MIN_CYCLES, swings_notice, swings_of
+from tb_plugin.analysis.memory.reserved import MIN_CYCLES, find_oscillation, oscillation_notice
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, bytes_after_events, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
@@ -68,7 +68,7 @@ RISING_PEAKS = Check(
         is its growth from the first peak to the last peak.
     """,
 )
-SWINGS = Check(
+OSCILLATION = Check(
     "snapshot_reserved_swings",
     detects="The allocator returns segments to the driver and reserves new ones.",
     threshold=f"`reserved_cycles` is at least {MIN_CYCLES}: reserved memory drops, on average by at least 1 % of its peak, "
@@ -90,7 +90,7 @@ SINGLE_PEAK = Check(
 def advice_of(*devices: DeviceLevels) -> Notices:
     found = []
     for device in devices:
-        rules = (_ran_out, _leaks, fragmentation, _rising_peaks, _reserved_swings, _single_peak)
+        rules = (_ran_out, _leaks, fragmentation, _rising_peaks, _reserved_oscillation, _single_peak)
         of_it = [notice for rule in rules for notice in rule(device)] if device.count else []
         found += [_with_device(device, notice) for notice in of_it] if len(devices) > 1 else of_it
     found.sort(key=lambda notice: _LOUDEST.index(notice.severity))
@@ -167,15 +167,18 @@ def _rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
     )
 
 
-def _reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
+def _reserved_oscillation(device: DeviceLevels) -> Iterator[Notice]:
     reserved = levels_of(device).reserved
-    swings = swings_of(reserved, int(reserved.max()))
-    if swings is not None:
+    oscillation = find_oscillation(reserved, int(reserved.max()))
+    if oscillation is not None:
         # Level i + 1 is the level after event i.
-        span = {"from": str(swings.first - 1), "to": str(int(swings.rises[min(2, swings.count - 1)]) - 1)}
+        span = {
+            "from": str(oscillation.first - 1),
+            "to": str(int(oscillation.rises[min(2, oscillation.count - 1)]) - 1),
+        }
         link = Link("allocations", {"device": device.name, **span}, "Show the reserved curve")
         subject = Subject(device.snapshot.recorder, "", "", ())
-        yield swings_notice(SWINGS.id, subject, swings, link, "medium")
+        yield oscillation_notice(OSCILLATION.id, subject, oscillation, link, "medium")
 
 
 def _single_peak(device: DeviceLevels) -> Iterator[Notice]:

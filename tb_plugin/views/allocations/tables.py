@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.snapshot.blocks import block_table
+from tb_plugin.analysis.snapshot.block_tables import block_table
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -69,7 +69,7 @@ def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
-def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
+def steps_frame(levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
     """Returns the memory peak of each profiler step, or of an even sample of MOST_STEPS steps."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]

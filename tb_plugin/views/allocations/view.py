@@ -58,7 +58,7 @@ class Allocations(DeclaredView, entry=VIEW):
         frames = {
             "held_stacks": stacks_frame(device, at, when),
             "held_blocks": blocks_frame(device, first, last, _filtered_blocks(params)),
-            "history_steps": steps_frame(device, levels, steps, step_rows),
+            "history_steps": steps_frame(levels, steps, step_rows),
             "oom_events": ooms_frame(device, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))

@@ -18,7 +18,7 @@ from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import Bearers, ReplayedCalls, replayed_calls
+from tb_plugin.analysis.graphs.scope_calls import RecordedCalls, VirtualCalls, virtual_calls
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analysis.range_patterns import name_matches as in_names
 from tb_plugin.analysis.range_traces import is_range_trace
@@ -134,8 +134,8 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     owner[source == MISSING] = MISSING
     replayed, scopes = _replayed(trace, work, owner, parent, trace.name[host]), origins_of(trace).scopes
     owner = np.where(replayed.owner == MISSING, owner, replayed.owner)
-    parent = replayed.also(parent, replayed.parent)
-    own = replayed.also(own, _phases_of(trace)[replayed.scope])
+    parent = replayed.with_virtual(parent, replayed.parent)
+    own = replayed.with_virtual(own, _phases_of(trace)[replayed.scope])
     phase = inherit(own, parent)
     phase[phase == MISSING] = _FORWARD
     # If the training stage changes, the call moves out of its parent.
@@ -167,13 +167,15 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     )
 
 
-def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> ReplayedCalls:
+def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> VirtualCalls:
     origins = origins_of(trace)
     scopes = origins.scopes
-    bears = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
-    bears |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
-    bearers = Bearers(parent, names.astype(np.int64), owner)
-    return replayed_calls(trace, work, origins.at(work), bearers, bears, scopes.name.astype(np.int64), counted=False)
+    is_visible = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
+    is_visible |= (scopes.kind == EventKind.ANNOTATION) & (_phases_of(trace) != MISSING)
+    recorded = RecordedCalls(parent, names.astype(np.int64), owner)
+    return virtual_calls(
+        trace, work, origins.at(work), recorded, is_visible, scopes.name.astype(np.int64), counted=False
+    )
 
 
 def _phases_of(trace: TraceTable) -> Int32:
@@ -189,7 +191,7 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
     return pattern.match(text) is not None
 
 
-def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
+def _begins(replayed: VirtualCalls, start_ns: Int64, count: int) -> Int64:
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])

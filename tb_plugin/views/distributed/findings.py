@@ -15,7 +15,7 @@ from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.lib.groupby import group_sorted, sum_by
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER
-from tb_plugin.views.distributed.clocks.offsets import FEWEST
+from tb_plugin.views.distributed.clocks.offsets import MIN_ANCHORS
 from tb_plugin.views.distributed.comparable_profiles import not_compared
 from tb_plugin.views.distributed.facts import exposed_share, in_steps, total_of
 from tb_plugin.views.distributed.job_data import JobData, Row
@@ -60,7 +60,7 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
         straggler_notices = [uneven]
     steps = dict(zip(data.names, data.step_counts.tolist(), strict=True))
     means = {str(row["worker"]): _mean_step(row, steps[str(row["worker"])]) for row in in_steps(data, rows)}
-    transit = data.reported.moving_ns
+    transit = data.reported.transit_ns_by_worker
     moved = [row for row in whole if not _reports_less_transit(transit, row) and row["worker"] not in late_ones]
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
@@ -114,7 +114,7 @@ def _clock_notices(data: JobData) -> Iterator[Notice]:
         figures = [METRICS.figure("clock_range_ns", difference), METRICS.figure("clock_residual_ns", error)]
         yield Notice("clocks_apart", "info", text, todo, figures)
     unknown = int((clocks.connected != 0).sum())
-    if unknown and len(data.first_rows) >= FEWEST:
+    if unknown and len(data.first_rows) >= MIN_ANCHORS:
         text = (
             "The clocks of {clocks_unknown} of {workers} workers cannot be compared with other clocks: these workers "
             "share fewer than three synchronizing collectives with other workers."

@@ -47,7 +47,7 @@ class JobCalls(msgspec.Struct, frozen=True, eq=False):
     late: Lateness
 
     @property
-    def moving_ns(self) -> Int64:
+    def transfer_start_ns(self) -> Int64:
         """Returns the start of the transfer in each call, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
@@ -138,7 +138,7 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         key = self._place
         latency = measure_by(key, calls.start_ns, calls.end_ns, shape[0] * shape[1])
         m = calls.matched
-        transfer = measure_by(key[m], calls.moving_ns[m], calls.end_ns[m], shape[0] * shape[1])
+        transfer = measure_by(key[m], calls.transfer_start_ns[m], calls.end_ns[m], shape[0] * shape[1])
         wait = measure_by(key[m], calls.start_ns[m], calls.end_ns[m], shape[0] * shape[1]) - transfer
         return latency.reshape(shape), wait.reshape(shape), transfer.reshape(shape)
 
@@ -150,7 +150,7 @@ class JobData(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         """
         calls, m, width = self.calls, self.calls.matched, len(self.labels) + 1
         cause, at, length = caused_by(
-            self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
+            self._place[m], calls.start_ns[m], calls.transfer_start_ns[m], calls.end_ns[m], calls.waiting.last[m]
         )
         total = sum_by(cause * width + at % width, length, len(self.names) * width)
         return total.reshape(len(self.names), width)

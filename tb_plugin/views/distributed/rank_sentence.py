@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.stragglers.detection import WORTH
+from tb_plugin.views.distributed.stragglers.detection import MIN_COST_SHARE
 from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
 from tb_plugin.views.distributed.waiting import caused_by
 
@@ -74,7 +74,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
     if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
-        if wait >= WORTH * straggler_report(data).mean_ns:
+        if wait >= MIN_COST_SHARE * straggler_report(data).mean_ns:
             text += ". If only this rank becomes faster, it waits longer"
     return _notice("job_waits", "info", f"{text}.", figures)
 
@@ -86,7 +86,7 @@ def _main_cause(data: JobData, at: int) -> int | None:
     cause_of = np.where(root >= 0, root, calls.waiting.last)
     mine = calls.matched & (calls.worker == at) & (calls.step < width)
     cause, _, length = caused_by(
-        calls.step[mine], calls.start_ns[mine], calls.moving_ns[mine], calls.end_ns[mine], cause_of[mine]
+        calls.step[mine], calls.start_ns[mine], calls.transfer_start_ns[mine], calls.end_ns[mine], cause_of[mine]
     )
     if not length.sum():
         return None

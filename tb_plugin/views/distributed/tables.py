@@ -235,7 +235,7 @@ def _operations(data: JobData) -> pa.Table:
     sized = np.bincount(place[known], minlength=count) == calls
     size = sum_by(place[known], job_calls.bytes[known], count)
     latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
-    transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
+    transfer = measure_by(place[m], job_calls.transfer_start_ns[m], job_calls.end_ns[m], count)
     algorithm, bus = _bandwidth(job_calls, place, count)
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
     groups = job_calls.data["group"].take(head)

@@ -25,7 +25,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Sort
 from tb_plugin.views.graphs.metrics import METRICS
-from tb_plugin.views.graphs.replay_table import Account, labels_of
+from tb_plugin.views.graphs.replays import SelectedReplays, labels_of
 
 # Shorter node sequences repeat by chance.
 SHORTEST = 4
@@ -88,20 +88,20 @@ Parts = Mapping[int, Repeated | None]
 """Repeated part of each graph, by graph number."""
 
 
-def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
+def graphs_table(trace: TraceTable, selected: SelectedReplays, parts: Parts) -> Frame:
     """Returns one row per graph with selected replays. The graph with the longest device time comes first."""
-    groups = group(account.graph)
-    number = account.graph[groups.first]
-    labels = labels_of(account.replays)
-    replays, device = groups.count(), groups.sum(account.device_ns)
-    has_call = account.call != MISSING
-    most, known = _most(account, len(labels))
+    groups = group(selected.graph)
+    number = selected.graph[groups.first]
+    labels = labels_of(selected.replays)
+    replays, device = groups.count(), groups.sum(selected.device_ns)
+    has_call = selected.call != MISSING
+    most, known = _most(selected, len(labels))
     repeated = [parts[each] for each in number.tolist()]
-    gaps, span = groups.sum(account.node_gaps_ns), groups.sum(account.end_ns - account.start_ns)
+    gaps, span = groups.sum(selected.node_gaps_ns), groups.sum(selected.end_ns - selected.start_ns)
     nodes = np.zeros(len(groups), np.int64)
-    np.maximum.at(nodes, groups.of, account.nodes)
-    first = account.start_ns[groups.first]
-    phase, module, frame = _around(trace, account, groups)
+    np.maximum.at(nodes, groups.of, selected.nodes)
+    first = selected.start_ns[groups.first]
+    phase, module, frame = _around(trace, selected, groups)
     agreements = origins_of(trace).agreements
     agreeing = [str(agreements[each]) if each in agreements else None for each in number.tolist()]
     agreement = {"graph_agreement": pa.array(agreeing, pa.string())} if agreements else {}
@@ -118,16 +118,16 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "node_gaps_ns": pa.array(gaps),
         "node_gaps_ratio": pa.array(ratio(gaps, span)),
         "replay_gaps_ns": pa.array(
-            groups.sum(np.maximum(account.gap_ns, 0)), mask=~groups.any(account.gap_ns != MISSING)
+            groups.sum(np.maximum(selected.gap_ns, 0)), mask=~groups.any(selected.gap_ns != MISSING)
         ),
-        "graph_launch_ns": pa.array(groups.sum(np.where(has_call, account.launch_ns, 0)), mask=~groups.any(has_call)),
+        "graph_launch_ns": pa.array(groups.sum(np.where(has_call, selected.launch_ns, 0)), mask=~groups.any(has_call)),
         "graph_repeats": pa.array([part and part.count for part in repeated], pa.int64()),
         "repeat_nodes": pa.array([part and part.length for part in repeated], pa.int64()),
-        "repeat_ratio": _in_repeats(account, number, repeated, device),
+        "repeat_ratio": _in_repeats(selected, number, repeated, device),
         "launch_module": module,
         "launch_frame": frame,
         "start_ns": pa.array(first),
-        "dur_ns": pa.array(account.end_ns[groups.first] - first),
+        "dur_ns": pa.array(selected.end_ns[groups.first] - first),
     }
     if trace.captured.source:
         sources = [trace.captured.source if most[each] == Way.CAPTURE_TRACE else None for each in number.tolist()]
@@ -135,7 +135,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
     shown = [key for key in data if data[key].null_count < max(1, len(groups))]
     columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)
-    event = {EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))][groups.first])}
+    event = {EVENT.key: pa.array(selected.work.row[_firsts(selected.work.of, len(selected))][groups.first])}
     table = pa.table(data | event).sort_by([("graph_device_ns", "descending"), ("captured_graph", "ascending")])
     return Frame(
         "graphs", "Graphs", [*columns, Column(EVENT, hidden=True)], table, ("captured_graph",), "captured_graph",
@@ -143,40 +143,40 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     )  # fmt: skip
 
 
-def parts_of(account: Account) -> Parts:
-    graphs, time_ns = account.replays.graphs, _node_times(account)
+def parts_of(selected: SelectedReplays) -> Parts:
+    graphs, time_ns = selected.replays.graphs, _node_times(selected)
     found: dict[int, Repeated | None] = {}
-    for graph in np.unique(account.graph).tolist():
+    for graph in np.unique(selected.graph).tolist():
         nodes = graphs.nodes(graph)
         token = group(graphs.kind[nodes].astype(np.int64), graphs.name[nodes].astype(np.int64)).of
         found[graph] = repeated_part(token, time_ns[nodes])
     return found
 
 
-def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
+def nodes_table(trace: TraceTable, selected: SelectedReplays, parts: Parts) -> Frame:
     """Returns the nodes of each graph in order. Times are summed over all replays with the same nodes."""
-    work = account.work
+    work = selected.work
     known = np.flatnonzero(work.node != MISSING)
     groups = group(work.node[known])
     order = np.argsort(work.node[known][groups.first], kind="stable")
     first = known[groups.first][order]
     graph, node = work.graph[first], work.node[first]
     total, count = groups.sum(work.dur_ns[known])[order], groups.count()[order]
-    labels = labels_of(account.replays)
+    labels = labels_of(selected.replays)
     all_of = sum_by(work.graph, work.dur_ns, len(labels))
     names = trace.strings.take(trace.name[work.row[first]].astype(np.int64))
-    place = node - account.replays.graphs.begin[graph]
+    place = node - selected.replays.graphs.begin[graph]
     data = {
         "captured_graph": pa.array([labels[each] for each in graph.tolist()], pa.string()),
         "graph_node": pa.array(place + 1),
         "name": names,
-        "node_operator": _scope_names(trace, account, work.operator[first]),
-        "node_module": _modules(_scope_names(trace, account, work.module[first])),
+        "node_operator": _scope_names(trace, selected, work.operator[first]),
+        "node_module": _modules(_scope_names(trace, selected, work.module[first])),
         "node_mean_ns": pa.array(total / np.maximum(count, 1)),
         "node_total_ns": pa.array(total),
         "node_share": pa.array(ratio(total, all_of[graph])),
         "node_replays": pa.array(count),
-        "node_repeat": _repeat_of(account, parts, node),
+        "node_repeat": _repeat_of(selected, parts, node),
         "node_way": pa.array([WAY_TEXTS[each] for each in work.way[first].tolist()], pa.string()),
         "start_ns": pa.array(trace.start_ns[work.row[first]]),
         "dur_ns": pa.array(work.dur_ns[first]),
@@ -190,20 +190,20 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
     return Frame("graph_nodes", "Nodes of graphs", columns, pa.table(data), ("captured_graph", "graph_node"), "name")
 
 
-def replays_table(account: Account) -> Frame:
+def replays_table(selected: SelectedReplays) -> Frame:
     """Returns all selected replays, sorted by time."""
-    labels = labels_of(account.replays)
-    known = account.call != MISSING
+    labels = labels_of(selected.replays)
+    known = selected.call != MISSING
     data = {
-        "captured_graph": pa.array([labels[each] for each in account.graph.tolist()], pa.string()),
-        "start_ns": pa.array(account.start_ns),
-        "dur_ns": pa.array(account.end_ns - account.start_ns),
-        "graph_device_ns": pa.array(account.device_ns),
-        "graph_nodes": pa.array(account.nodes),
-        "replay_node_gaps_ns": pa.array(account.node_gaps_ns),
-        "replay_gap_ns": pa.array(account.gap_ns, mask=account.gap_ns == MISSING),
-        "graph_launch_ns": pa.array(account.launch_ns, mask=~known),
-        EVENT.key: pa.array(account.work.row[_firsts(account.work.of, len(account))]),
+        "captured_graph": pa.array([labels[each] for each in selected.graph.tolist()], pa.string()),
+        "start_ns": pa.array(selected.start_ns),
+        "dur_ns": pa.array(selected.end_ns - selected.start_ns),
+        "graph_device_ns": pa.array(selected.device_ns),
+        "graph_nodes": pa.array(selected.nodes),
+        "replay_node_gaps_ns": pa.array(selected.node_gaps_ns),
+        "replay_gap_ns": pa.array(selected.gap_ns, mask=selected.gap_ns == MISSING),
+        "graph_launch_ns": pa.array(selected.launch_ns, mask=~known),
+        EVENT.key: pa.array(selected.work.row[_firsts(selected.work.of, len(selected))]),
     }
     titles = {"graph_launch_ns": "Launch", "dur_ns": "Takes"}
     columns = METRICS.columns(*(key for key in data if key != EVENT.key), titles=titles)
@@ -219,16 +219,16 @@ def _firsts(of: Int64, count: int) -> Int64:
     return found
 
 
-def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
-    work = account.work
+def _most(selected: SelectedReplays, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
+    work = selected.work
     known = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
     by_way = np.zeros((count, len(Way)), np.int64)
     np.add.at(by_way, (work.graph, work.way), work.dur_ns)
     return by_way.argmax(axis=1), known
 
 
-def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
-    call = account.call.astype(np.int32)
+def _around(trace: TraceTable, selected: SelectedReplays, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
+    call = selected.call.astype(np.int32)
     lines = code_lines(trace)
     phase = trace.strings.take(_commonest(groups, annotation_around(trace, call)))
     module = trace.strings.take(_commonest(groups, module_around(trace, call)))
@@ -244,8 +244,8 @@ def _commonest(groups: Groups, values: npt.NDArray[np.integer]) -> Int64:
     return found
 
 
-def _scope_names(trace: TraceTable, account: Account, scope: npt.NDArray[np.integer]) -> pa.Array:
-    names = np.append(account.scopes.name, np.int32(MISSING))[scope]
+def _scope_names(trace: TraceTable, selected: SelectedReplays, scope: npt.NDArray[np.integer]) -> pa.Array:
+    names = np.append(selected.scopes.name, np.int32(MISSING))[scope]
     return trace.strings.take(names.astype(np.int64))
 
 
@@ -253,13 +253,13 @@ def _modules(names: pa.Array) -> pa.Array:
     return pa.array([None if each is None else module_label(each) for each in names.to_pylist()], pa.large_string())
 
 
-def _node_times(account: Account) -> Int64:
-    return sum_by(account.work.node, account.work.dur_ns, len(account.replays.graphs.kind))
+def _node_times(selected: SelectedReplays) -> Int64:
+    return sum_by(selected.work.node, selected.work.dur_ns, len(selected.replays.graphs.kind))
 
 
-def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
-    begin = account.replays.graphs.begin
-    until = np.append(0, np.cumsum(_node_times(account)))
+def _in_repeats(selected: SelectedReplays, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
+    begin = selected.replays.graphs.begin
+    until = np.append(0, np.cumsum(_node_times(selected)))
     found: list[float | None] = []
     for graph, part, whole in zip(number.tolist(), repeated, device.tolist(), strict=True):
         at = int(begin[graph])
@@ -268,9 +268,9 @@ def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None]
     return pa.array(found, pa.float64())
 
 
-def _repeat_of(account: Account, parts: Parts, node: npt.NDArray[np.integer]) -> pa.Array:
-    begin = account.replays.graphs.begin
-    found = np.zeros(len(account.replays.graphs.kind), np.int64)
+def _repeat_of(selected: SelectedReplays, parts: Parts, node: npt.NDArray[np.integer]) -> pa.Array:
+    begin = selected.replays.graphs.begin
+    found = np.zeros(len(selected.replays.graphs.kind), np.int64)
     for graph, part in parts.items():
         if part is not None:
             at = int(begin[graph]) + part.begin

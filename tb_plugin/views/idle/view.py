@@ -244,7 +244,7 @@ def _interleaved(columns: Sequence[Int64 | np.int64]) -> Int64:
 
 def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
     windows = idle.windows
-    rows = [_listed(trace, device, account, windows) for device, account in idle.devices.items()]
+    rows = [_listed(device, account, windows) for device, account in idle.devices.items()]
     device, start, end, cause, following = (
         np.concatenate([part[i] for part in rows]) if rows else np.empty(0, np.int64) for i in range(5)
     )
@@ -273,7 +273,7 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
     )
 
 
-def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:
+def _listed(device: int, account: Account, windows: Ranges) -> tuple[Int64, ...]:
     length = account.end_ns - account.start_ns
     touches = _touches(windows, account)
     chosen = []

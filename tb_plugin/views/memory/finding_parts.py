@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_plugin.analysis.memory.findings import Subject
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.tables import Scene, module_names
+from tb_plugin.analysis.memory.tables import MemoryScene, module_names
 from tb_plugin.analysis.memory.trace_devices import Device, memory_of
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
@@ -29,7 +29,7 @@ def severity_near(trace: TraceTable, device: Device, most: int) -> Severity:
     return "medium" if memory and most >= NEAR * memory else "low"
 
 
-def subject_of(scene: Scene, device: Device, event: int) -> Subject:
+def subject_of(scene: MemoryScene, device: Device, event: int) -> Subject:
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
     texts: dict[str, str | None] = {

@@ -19,8 +19,8 @@ from tb_plugin.analysis.memory.findings import (
 )
 from tb_plugin.analysis.memory.growth import LEAK_CONFIDENCE, WARM_UP, growth_of
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.reserved import room_notice, swings_on, swings_on_notice
-from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.memory.reserved import device_oscillation, device_oscillation_notice, room_notice
+from tb_plugin.analysis.memory.tables import MemoryScene
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import Peak, peak_without
 from tb_plugin.analysis.out_of_memory import Failures, notice_of
@@ -83,7 +83,7 @@ CACHE = Check(
 )
 
 
-def growth_notices(scene: Scene, device: Device, peak: int) -> list[Notice]:
+def growth_notices(scene: MemoryScene, device: Device, peak: int) -> list[Notice]:
     """Returns the findings about leaks and caches. With too few steps, the result is empty."""
     steps = _whole_steps(scene)
     if len(steps) < 2 or not scene.window.is_end_recorded:
@@ -141,7 +141,7 @@ def growth_notices(scene: Scene, device: Device, peak: int) -> list[Notice]:
     return found
 
 
-def _whole_steps(scene: Scene) -> Int64:
+def _whole_steps(scene: MemoryScene) -> Int64:
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)
@@ -167,7 +167,7 @@ SPIKE = Check(
 
 
 def findings_of(
-    scene: Scene,
+    scene: MemoryScene,
     devices: Sequence[Device],
     peaks: Sequence[Peak],
     steps: Sequence[StepBlocks],
@@ -192,16 +192,16 @@ def findings_of(
     return Notices("advice", "Notes", "training", sorted(notices, key=lambda notice: _ORDER.index(notice.severity)))
 
 
-def _oscillation(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    swings = swings_on(device, scene.window)
-    if swings is None:
+def _oscillation(scene: MemoryScene, device: Device, calls: DriverCalls) -> Notice | None:
+    oscillation = device_oscillation(device, scene.window)
+    if oscillation is None:
         return None
-    largest = swings.rises[np.argmax(device.bytes[swings.rises])]
+    largest = oscillation.rises[np.argmax(device.bytes[oscillation.rises])]
     subject = subject_of(scene, device, int(device.record[largest]))
-    return swings_on_notice(scene.trace, device, swings, calls, subject.code, subject.figures)
+    return device_oscillation_notice(scene.trace, device, oscillation, calls, subject.code, subject.figures)
 
 
-def _spike(scene: Scene, device: Device, peak: Peak) -> Notice | None:
+def _spike(scene: MemoryScene, device: Device, peak: Peak) -> Notice | None:
     if not device.has_totals or peak.from_before or peak.value <= 0:
         return None
     blocks, time = owned_blocks(scene, device), np.append(device.time_ns, 0)
@@ -225,7 +225,7 @@ def _spike(scene: Scene, device: Device, peak: Peak) -> Notice | None:
     )
 
 
-def _step_ns(scene: Scene) -> float:
+def _step_ns(scene: MemoryScene) -> float:
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded or not len(steps.host_start_ns):
         return float(window.end_ns - window.start_ns)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene, hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
@@ -30,7 +30,7 @@ class Live(msgspec.Struct, frozen=True, eq=False):
     total: int
 
 
-def live_at(scene: Scene, device: Device, at: int) -> Live:
+def live_at(scene: MemoryScene, device: Device, at: int) -> Live:
     total = device.level(at)
     blocks = device.blocks
     alive = np.flatnonzero(blocks.live_at(at))
@@ -67,7 +67,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     return Live(table, total)
 
 
-def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
+def live_frame(scene: MemoryScene, found: Sequence[Live], when: str) -> Frame:
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
     empty = _LIVE.append(pa.field("device", pa.string())).empty_table()
     order = [("live_bytes", "descending"), *((key, "ascending") for key in ("device", *keys))]

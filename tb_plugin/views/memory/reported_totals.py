@@ -12,7 +12,7 @@ from msgspec import structs
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.base import Frame, Number, Params, int_param
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.tables import Scene, hidden_of
+from tb_plugin.analysis.memory.tables import MemoryScene, hidden_of
 from tb_plugin.analysis.memory.trace_devices import Device, name_in
 from tb_plugin.analysis.memory.window import MemoryRange
 from tb_plugin.analysis.snapshot.curve import detail
@@ -271,7 +271,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
     return ReportedTotals({**facts_of(totals, window), **component_facts(components, span)}, payloads, frames)
 
 
-def reported_notices(scene: Scene, device: Device) -> list[Notice]:
+def reported_notices(scene: MemoryScene, device: Device) -> list[Notice]:
     trace, blocks = scene.trace, device.blocks
     if not len(trace.reported_memory.name):
         return []

@@ -7,7 +7,7 @@ import numpy as np
 
 from tb_plugin.analysis.memory.growth import varying_share
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.tables import Scene
+from tb_plugin.analysis.memory.tables import MemoryScene
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
 from tb_plugin.analysis.phrases import references_of
@@ -73,7 +73,7 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
     return _Growth(len(at), int(beside.sum()), int(more[beside].sum()), int(last[-1]) if len(last) else MISSING)
 
 
-def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
+def fragmentation_of(scene: MemoryScene, device: Device, steps: StepBlocks) -> Notice | None:
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -113,7 +113,9 @@ CAUSES = {
 }
 
 
-def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
+def _cause(
+    scene: MemoryScene, device: Device, steps: StepBlocks, peak: Peak, unused: int
+) -> tuple[str, str, list[Figure]]:
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
         return "before", "The memory was reserved earlier for a higher peak, and the cache has not shrunk since.", []

@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.driver_calls import usual_calls
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import step_at
-from tb_plugin.analysis.memory.tables import Scene, frame_by_operator
+from tb_plugin.analysis.memory.tables import MemoryScene, frame_by_operator
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -61,7 +61,7 @@ class Varying(msgspec.Struct, frozen=True, eq=False):
     steps: int
 
 
-def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
+def varying_shapes(scene: MemoryScene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
     """Returns the input shapes in the complete steps in ``times``; None without shapes or with too few steps.
 
     With at least three steps, the first step is skipped, because it also allocates memory for the whole run. A
@@ -146,7 +146,7 @@ CHECK = Check(
 )
 
 
-def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
+def shapes_notice(scene: MemoryScene, device: Device, of: Varying | None) -> Notice | None:
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())

@@ -12,7 +12,7 @@ from tb_plugin.analysis.donuts import SLICES
 from tb_plugin.analysis.driver_calls import DriverCalls
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.reserved import room_of
-from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, module_names
+from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene, module_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
 from tb_plugin.model.snapshot.table import NEVER
@@ -27,7 +27,7 @@ _NO_OWNER = {
 }  # fmt: skip
 
 
-def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
+def peak_names(scene: MemoryScene, device: Device, peak: Peak) -> tuple[str, str]:
     """Returns the operators of the allocation that led to the peak, and its module ("" = none)."""
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
@@ -66,7 +66,7 @@ def lacks_events(device: Device) -> bool:
     return device.has_totals and not device.bytes.any()
 
 
-def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
+def summary_of(scene: MemoryScene, device: Device, peak: Peak) -> Figures:
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     if lacks_events(device):
         whose = "machine" if device.is_host else "device"
@@ -102,7 +102,7 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     return Figures("summary", device.name, module, figures, "headline")
 
 
-def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
+def live_bars(scene: MemoryScene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
     """Returns bars of live memory by operator, and if known by module, Python line and phase."""
     outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {

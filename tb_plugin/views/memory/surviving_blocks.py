@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.memory.blocks import Blocks
 from tb_plugin.analysis.memory.metrics import METRICS
-from tb_plugin.analysis.memory.tables import Scene, hidden_of, module_names, owner_names
+from tb_plugin.analysis.memory.tables import MemoryScene, hidden_of, module_names, owner_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
-from tb_plugin.views.memory.blocks import outlives_step
+from tb_plugin.views.memory.block_rows import outlives_step
 
 
 class StepBlocks(msgspec.Struct, frozen=True, eq=False):
@@ -33,7 +33,7 @@ class StepBlocks(msgspec.Struct, frozen=True, eq=False):
     owner: Int64
 
 
-def owned_blocks(scene: Scene, device: Device) -> Blocks:
+def owned_blocks(scene: MemoryScene, device: Device) -> Blocks:
     """Returns the blocks of a device. Owners are numbers of distinct operators, modules and Python lines."""
     blocks, trace = device.blocks, scene.trace
     known = np.flatnonzero((blocks.allocation != MISSING) & blocks.is_certain)
@@ -44,7 +44,7 @@ def owned_blocks(scene: Scene, device: Device) -> Blocks:
     return replace(blocks, owner=owner)
 
 
-def step_blocks(scene: Scene, device: Device) -> StepBlocks:
+def step_blocks(scene: MemoryScene, device: Device) -> StepBlocks:
     blocks, step_of = owned_blocks(scene, device), scene.origins.step.of
     blocks = blocks.take(np.flatnonzero(blocks.owner != MISSING))
     event = device.record[blocks.allocation]
@@ -65,7 +65,7 @@ _OWNER = ("name", "module", "allocation_frame")
 _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
-def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
+def step_frame(scene: MemoryScene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),
@@ -81,7 +81,7 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
     return Frame("memory_steps", "Retained per step", columns, data, row_key, "name", Sort("kept_to_end_bytes", True))
 
 
-def _survivors(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
+def _survivors(scene: MemoryScene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
     kept = np.flatnonzero(of.outlives)
     groups = group(of.step[kept], of.owner[kept])
     event, step = of.event[kept][groups.first], of.step[kept][groups.first]

@@ -16,7 +16,7 @@ from tb_plugin.analysis.memory.categories import category_bar
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins, origins_of
 from tb_plugin.analysis.memory.owners import Owners, owners_of
-from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
+from tb_plugin.analysis.memory.tables import MemoryScene, operator_frame, outermost_frame
 from tb_plugin.analysis.memory.trace_devices import Device, allocators_of
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, peak_of, window_of
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
@@ -30,7 +30,7 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Payload, Series, Table, View
 from tb_plugin.views.memory import VIEW, summary
-from tb_plugin.views.memory.blocks import block_frame, every_block
+from tb_plugin.views.memory.block_rows import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
 from tb_plugin.views.memory.outline import outline_of, values_of
@@ -107,7 +107,7 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
 
 class _Prepared(msgspec.Struct, frozen=True, eq=False):
     coverage: CoverageInfo
-    scene: Scene
+    scene: MemoryScene
     every: list[Device]
     devices: list[Device]
     peaks: list[Peak]
@@ -128,7 +128,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     owners, origins, every, blocks = _records(trace)
     devices = _select_devices(trace, every, params.get("device"))
-    scene = Scene(trace, owners, origins, window_of(trace, params))
+    scene = MemoryScene(trace, owners, origins, window_of(trace, params))
     peaks = [peak_of(device, scene.window) for device in devices]
     steps = [step_blocks(scene, device) for device in devices]
     frames = {

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.allocator import HOST_TYPE
 from tb_plugin.analysis.annotations import annotation_rows, looked_into
 from tb_plugin.analysis.device_time import without_operator
+from tb_plugin.analysis.graphs.attribution import empty_capture_notice
 from tb_plugin.analysis.graphs.origins import Agreement, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.analysis.range_patterns import name_matches
@@ -315,10 +316,8 @@ def _format(trace: TraceTable) -> Iterator[Notice]:
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
     """Returns notices about graphs or nodes that captures do not identify. Without captures, the result is empty."""
-    if trace.captured.source and not trace.captured:
-        source = METRICS.figure("capture", trace.captured.source)
-        text = "{capture} contains no captures and no device work, so it cannot name operators of replayed graphs."
-        return [Notice("capture_empty", "medium", text, "Choose another capture, or none.", [source])]
+    if empty := empty_capture_notice("capture_empty", trace, METRICS, "capture"):
+        return [empty]
     agreements = origins_of(trace).agreements.values()
     partial = [each for each in agreements if each.is_used]
     # Captures in the trace itself may be of graphs that the trace does not replay.

@@ -13,7 +13,7 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.flame.nodes import FlameGraph, FlameNodes, largest_nodes, parent_groups
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.graphs.scope_calls import Bearers, replayed_calls
+from tb_plugin.analysis.graphs.scope_calls import RecordedCalls, virtual_calls
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, REST, labels_of, rows_with_stacks, stack_frames
 from tb_plugin.lib.arrays import Bool, Int32, Int64
@@ -52,35 +52,37 @@ def replayed_frames(
         none = np.empty(0, np.int64)
         return ReplayedFrames(none.astype(np.int32), none, none, launcher)
     label = labels_of(trace).of[trace.name[row]].astype(np.int64)
-    bears = of_kind(scopes.kind, *FRAMES[choice.of])
+    is_visible = of_kind(scopes.kind, *FRAMES[choice.of])
     if choice.fold == "framework":
-        bears &= ~_folded(trace, scopes, bears)
-    bearers = Bearers(parent, label, launcher)
+        is_visible &= ~_folded(trace, scopes, is_visible)
+    recorded = RecordedCalls(parent, label, launcher)
     labels = labels_of(trace).of[scopes.name].astype(np.int64)
-    found = replayed_calls(trace, work, origins.at(work), bearers, bears, labels, counted=False)
+    found = virtual_calls(trace, work, origins.at(work), recorded, is_visible, labels, counted=False)
     # One replay frame per launching frame, before its captured frames.
     count = len(parent)
     above = found.parent
     roots = above < count
-    borne = np.unique(above[roots])
+    replay_parents = np.unique(above[roots])
 
     def moved(at: Int32) -> Int32:
-        return np.where(at < count, at, at + len(borne)).astype(np.int32)
+        return np.where(at < count, at, at + len(replay_parents)).astype(np.int32)
 
-    hung = np.where(roots, count + np.searchsorted(borne, above), moved(above))
+    hung = np.where(roots, count + np.searchsorted(replay_parents, above), moved(above))
     return ReplayedFrames(
-        parent=np.concatenate((borne, hung)).astype(np.int32),
-        kind=np.concatenate((np.full(len(borne), EventKind.UNKNOWN), scopes.kind[found.scope])).astype(np.int64),
-        label=np.concatenate((np.full(len(borne), IS_REPLAY, np.int64), labels[found.scope])),
+        parent=np.concatenate((replay_parents, hung)).astype(np.int32),
+        kind=np.concatenate((np.full(len(replay_parents), EventKind.UNKNOWN), scopes.kind[found.scope])).astype(
+            np.int64
+        ),
+        label=np.concatenate((np.full(len(replay_parents), IS_REPLAY, np.int64), labels[found.scope])),
         owner=np.where(found.owner == MISSING, launcher, moved(found.owner)).astype(np.int32),
     )
 
 
-def _folded(trace: TraceTable, scopes: Scopes, bears: Bool) -> Bool:
+def _folded(trace: TraceTable, scopes: Scopes, is_visible: Bool) -> Bool:
     framework = trace.strings.where(lambda text: package_of(text)[1])[scopes.name] & (scopes.kind == EventKind.PYTHON)
     inside = np.append(framework | (scopes.kind == EventKind.MODULE), False)
     nearest = np.append(
-        inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), scopes.parent), MISSING
+        inherit(np.where(is_visible, np.arange(len(is_visible)), MISSING).astype(np.int32), scopes.parent), MISSING
     )
     found: Bool = framework & inside[nearest[scopes.parent]]
     return found
@@ -205,11 +207,11 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
     if made:
         nothing, nowhere = np.zeros(made, np.int64), np.full(made, MISSING, np.int32)
         above = roots_of(np.concatenate((np.full(len(row), MISSING, np.int32), replayed.parent)))[len(row) :]
-        bearer = np.where(above < len(row), above, MISSING)
+        recorded_call = np.where(above < len(row), above, MISSING)
         row, own, thread = (
             np.concatenate((row, nowhere)),
             np.concatenate((own, nothing)),
-            np.concatenate((thread, np.append(thread, np.int32(MISSING))[bearer])),
+            np.concatenate((thread, np.append(thread, np.int32(MISSING))[recorded_call])),
         )
         parent = np.concatenate((parent, replayed.parent))
         behind = {key: np.concatenate((each, nothing)) for key, each in behind.items()}
@@ -242,6 +244,6 @@ def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
     if choice.of == "operators":
         return place[source]
     every = stack_frames(trace, "both", choice.fold)
-    bears = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
-    bearer = inherit(np.where(bears, place[every.row], MISSING).astype(np.int32), every.parent)
-    return np.append(bearer, np.int32(MISSING))[places_of(every.row, len(trace))[source]]
+    is_visible = (place[every.row] != MISSING) & (trace.kind[every.row] != EventKind.RUNTIME)
+    recorded_call = inherit(np.where(is_visible, place[every.row], MISSING).astype(np.int32), every.parent)
+    return np.append(recorded_call, np.int32(MISSING))[places_of(every.row, len(trace))[source]]

@@ -1,7 +1,7 @@
 // Vertical positions of rank sections.
 
 export const SECTION = 30
-/** Of more sections none is open by itself. */
+/** Maximum number of sections that open by default. */
 export const OPEN = 8
 /** Default sections open while they fit into these pixels. Fixed, so that a link looks the same in every window. */
 const ROOM = 560

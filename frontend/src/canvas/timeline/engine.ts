@@ -24,7 +24,7 @@ import {
   toTime,
   visibleTracks,
 } from './scene'
-import { type TimelineEvents, TimelineViewport } from './viewport'
+import { type TimelineEvents, TimelineViewport } from './timelineViewport'
 
 export interface Overlays {
   arrows: readonly Arrow[]

@@ -176,7 +176,7 @@ const wayOf =
   ({ metric: { key }, value }: Figure) =>
     key === 'worker' && typeof value === 'string' ? () => openRank(place, value, 'overview', '') : null
 
-/** The calls of other workers that a single collective is. */
+/** The calls of one collective on other ranks. */
 const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row: Row }) => (
   <>
     <h3>On other ranks</h3>

@@ -29,7 +29,7 @@ MAX_FITTED_SIZES = 64
 MAX_DEVIATION = 0.2
 
 
-class Meetings(msgspec.Struct, frozen=True, eq=False):
+class MeasuredCollectives(msgspec.Struct, frozen=True, eq=False):
     """Collectives with a known size and bus factor, and with all ranks loaded: one row per collective."""
 
     row: Int64
@@ -52,7 +52,7 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, rows: Int64) -> Meetings:
+    def take(self, rows: Int64) -> MeasuredCollectives:
         per_row = ("row", "bytes", "factor", "transfer_ns", "group", "kind", "collective", "size")
         return msgspec.structs.replace(self, **{key: getattr(self, key)[rows] for key in per_row})
 
@@ -105,7 +105,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 
 @cached_by_argument
-def measured_collectives(data: JobData) -> Meetings:
+def measured_collectives(data: JobData) -> MeasuredCollectives:
     """Returns the collectives with measurable bandwidth in the selected steps."""
     calls = data.calls
     usable = (
@@ -141,7 +141,7 @@ def measured_collectives(data: JobData) -> Meetings:
     ]
     kinds = sorted(set(titles))
     place = {title: at for at, title in enumerate(kinds)}
-    return Meetings(
+    return MeasuredCollectives(
         row=row,
         bytes=calls.bytes[row],
         factor=calls.factor[row],
@@ -173,14 +173,14 @@ class Classes(msgspec.Struct, frozen=True, eq=False):
     """Collectives in classes of equal keys: one row per class, sorted by key."""
 
     first: Int64
-    """Index of one collective of the class in Meetings."""
+    """Index of one collective of the class in MeasuredCollectives."""
     count: Int64
     transfer_ns: Int64
     """Median transfer time; the lower one of two middle values."""
     total_ns: Int64
 
 
-def classes_of(found: Meetings, *keys: Int64) -> Classes:
+def classes_of(found: MeasuredCollectives, *keys: Int64) -> Classes:
     code = codes(*keys) if len(found) else np.empty(0, np.int64)
     order = np.lexsort((found.transfer_ns, code))
     begin = np.flatnonzero(np.diff(code[order], prepend=-1))

@@ -14,7 +14,7 @@ from tb_plugin.lib.groupby import codes, group_sorted, occurrence, quantile_by
 # no rank can leave before all ranks have arrived, and all ranks leave at about the same time
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 # target number of anchors per worker and group; more only slow the fit
-MOST = 256
+MAX_ANCHORS_PER_GROUP = 256
 
 
 class Anchors(msgspec.Struct, frozen=True, eq=False):
@@ -52,7 +52,7 @@ def anchors_of(
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
-    """Marks the calls to use: all calls of every n-th collective of a group, where n is as small as ``MOST`` allows.
+    """Marks the calls to use: those of every n-th collective of a group, with n set by ``MAX_ANCHORS_PER_GROUP``.
 
     n is a power of two, so workers with different numbers of calls share collectives.
     """
@@ -60,7 +60,7 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
         return np.zeros(0, np.bool_)
     matches = group_sorted(match)
     ordinal, mine = occurrence(group[matches.first])[matches.of], codes(worker, group)
-    stride = 1 << np.ceil(np.log2(np.maximum(np.bincount(mine)[mine] / MOST, 1))).astype(np.int64)
+    stride = 1 << np.ceil(np.log2(np.maximum(np.bincount(mine)[mine] / MAX_ANCHORS_PER_GROUP, 1))).astype(np.int64)
     is_wanted = np.zeros(len(matches), np.bool_)
     is_wanted[matches.of[ordinal % stride == 0]] = True
     marked: Bool = is_wanted[matches.of]

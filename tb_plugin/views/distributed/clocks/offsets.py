@@ -22,7 +22,7 @@ UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 # OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant
 HOW = (UNKNOWN, OFFSET, DRIFT)
 # minimum number of anchors per worker; fewer give no error estimate
-FEWEST = 3
+MIN_ANCHORS = 3
 MIN_ANCHORS_FOR_DRIFT = 12
 # upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
@@ -90,7 +90,7 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     since_mean = a.end_ns - mean[a.worker]
     spread = np.maximum(np.sqrt(np.bincount(a.worker, since_mean * since_mean, workers) / rows), 1.0)
     shift, drift, noise = _fit(a, _relative_ends(a, zero_ns + offset), since_mean, spread)
-    known = count >= FEWEST
+    known = count >= MIN_ANCHORS
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1
     error = noise / (spread * np.sqrt(rows))

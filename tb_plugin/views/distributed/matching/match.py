@@ -50,11 +50,6 @@ def no_matches(count: int) -> Matched:
     return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
-def match(calls: Calls) -> Int64:
-    """Returns the index of each call's collective, from 0; -1 = unmatched."""
-    return match_calls(calls).label
-
-
 def match_calls(calls: Calls) -> Matched:
     """Matches the calls that belong to one collective.
 

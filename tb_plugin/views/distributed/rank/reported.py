@@ -118,7 +118,7 @@ class ReportedJob(msgspec.Struct, frozen=True, eq=False):
     tables: Mapping[str, pa.Table]
 
     @property
-    def moving_ns(self) -> Mapping[str, int]:
+    def transit_ns_by_worker(self) -> Mapping[str, int]:
         """Returns the reported transit time of each worker that reports one, ns."""
         if not self:
             return {}

@@ -90,11 +90,11 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
     count = np.diff(np.append(first, len(row)))
     last, collective = first + count - 1, np.repeat(np.arange(len(first)), count)
     middle = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
-    late, before = row[last], row[np.maximum(last - 1, first)]
+    late, previous = row[last], row[np.maximum(last - 1, first)]
     raw = arrival[last] - arrival[np.maximum(last - 1, first)]
     elsewhere = waited_elsewhere(calls)
-    inherited = np.clip(elsewhere[late] - elsewhere[before], 0, raw)
-    cost = np.clip(calls.blocked_ns[before] - calls.blocked_ns[late] - inherited, 0, None)
+    inherited = np.clip(elsewhere[late] - elsewhere[previous], 0, raw)
+    cost = np.clip(calls.blocked_ns[previous] - calls.blocked_ns[late] - inherited, 0, None)
     return Arrivals(
         calls=calls,
         row=row,
@@ -102,7 +102,7 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
         late_ns=arrival - middle[collective],
         collective=collective,
         last=last,
-        before=before,
+        before=previous,
         step=calls.step[late],
         group=calls.group[late],
         raw_ns=raw,

@@ -39,16 +39,16 @@ class Excess(msgspec.Struct, frozen=True, eq=False):
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
 
 
-def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64]) -> dict[int, Excess]:
+def extra_times(arrived: Arrivals, found: Stragglers, activity_ns: Mapping[str, Int64]) -> dict[int, Excess]:
     """Returns the extra time of each straggler, keyed by worker.
 
     Only late steps of a straggler are used, and only collectives of its main group at which the straggler arrives
-    last. Each component is compared with the median of the other ranks before the same collective. ``before`` has the
+    last. Each component is compared with the median of the other ranks before the same collective. ``activity_ns`` has the
     time of each component before each call (-1 = unknown). Only the costliest of several concurrent calls counts,
     because the time before these calls is the same.
     """
     calls, workers, steps = arrived.calls, found.significant.tolist(), found.slow.shape[1]
-    if not workers or any(key not in before for key in COMPONENTS):
+    if not workers or any(key not in activity_ns for key in COMPONENTS):
         return {}
     main, burst = np.full(len(found.lost_ns), -1), first_of_burst(calls)
     main[workers] = [found.group[found.main_group(one)] for one in workers]
@@ -61,7 +61,7 @@ def extra_times(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64
     number[chosen] = np.arange(len(chosen))
     is_last = np.zeros(len(arrived.row), np.bool_)
     is_last[arrived.last] = True
-    activities = _activities(calls, before, burst)
+    activities = _activities(calls, activity_ns, burst)
     known = np.all([values[arrived.row] >= 0 for values in activities.values()], axis=0)
     others = np.flatnonzero(known & ~is_last & (number[arrived.collective] >= 0))
     comparable = known[arrived.last[chosen]] & (
@@ -91,7 +91,7 @@ def first_of_burst(calls: StragglerCalls) -> Int64:
     return first
 
 
-def _activities(calls: StragglerCalls, before: Mapping[str, Int64], burst: Int64) -> dict[str, Int64]:
+def _activities(calls: StragglerCalls, activity_ns: Mapping[str, Int64], burst: Int64) -> dict[str, Int64]:
     """Returns the time of each component before the burst of each call (-1 = unknown).
 
     A rank may compute while its overlapped collective waits for the straggler. This compute time counts for the time
@@ -111,7 +111,7 @@ def _activities(calls: StragglerCalls, before: Mapping[str, Int64], burst: Int64
     overlapped = np.maximum(end - calls.start_ns[opening] - (total[later] - total[opening]), 0)
     follows = np.diff(own[opening], prepend=-1) == 0
     overlapped = np.where(follows, np.append(0, overlapped)[:-1], 0)
-    found = {key: values[burst] for key, values in before.items()}
+    found = {key: values[burst] for key, values in activity_ns.items()}
     found[COMPUTE] = np.where(found[COMPUTE] >= 0, found[COMPUTE] + overlapped[number[burst]], -1)
     return found
 

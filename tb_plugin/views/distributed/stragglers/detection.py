@@ -28,7 +28,7 @@ from tb_plugin.lib.groupby import MAD_TO_DEVIATION, codes, group, median_by, occ
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 
 # minimum cost as a share of the step; less does not matter
-WORTH = 0.01
+MIN_COST_SHARE = 0.01
 # minimum cost of a late step of a straggler, and of any rank, in standard deviations of lateness without stragglers
 _MIN_LATE_SIGMAS, _MIN_SURELY_LATE_SIGMAS = 2, 8
 
@@ -37,9 +37,9 @@ PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "p
 # group are tested in ``_PARTS`` parts of equal size.
 _FEW_VALUES, _PARTS = 5, 8
 # share of late steps above which a worker is persistently late
-MOST = 0.6
+MIN_PERSISTENT_SHARE = 0.6
 # minimum number of late steps of a repeating pattern
-FEWEST = 3
+MIN_LATE_STEPS = 3
 # minimum share of late steps among those due, for periodic lateness
 MIN_DUE_SHARE = 0.75
 
@@ -56,7 +56,7 @@ class Stragglers(msgspec.Struct, frozen=True, eq=False):
     """Number of workers of the group that are loaded."""
     collectives: Int64
     """Number of collectives of the group that the worker calls."""
-    last: Int64
+    last_count: Int64
     """Number of collectives of the group at which the worker arrives last."""
     late_ns: Int64
     """Median lateness of the worker in the group."""
@@ -89,7 +89,7 @@ class Stragglers(msgspec.Struct, frozen=True, eq=False):
 
 
 def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
-    """Detects stragglers: workers whose cost is at least ``WORTH`` and not explained by noise.
+    """Detects stragglers: workers whose cost is at least ``MIN_COST_SHARE`` and not explained by noise.
 
     The noise is how much the lateness of other ranks varies between steps, or between parts of the recording if it has
     few steps. ``step_ns`` has the length of each analyzed step. Calls with a larger step index are outside the steps.
@@ -116,11 +116,13 @@ def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
             tested = of_groups[~np.isnan(usual)]
             outlying[tested] = found[~np.isnan(usual)]
             noise[tested] = (usual * np.sqrt(values.shape[1] / max(steps, 1)))[~np.isnan(usual), None]
-    outlying &= cost.sum(axis=1) >= max(WORTH * float(step_ns.sum()), 1)
+    outlying &= cost.sum(axis=1) >= max(MIN_COST_SHARE * float(step_ns.sum()), 1)
     lost = np.zeros((workers, steps), np.int64)
     np.maximum.at(lost, worker, cost)
     late, surely = (
-        _any_of_worker(worker, cost >= np.maximum(np.maximum(WORTH * step_ns, 1), sigmas * noise[:, None]), workers)
+        _any_of_worker(
+            worker, cost >= np.maximum(np.maximum(MIN_COST_SHARE * step_ns, 1), sigmas * noise[:, None]), workers
+        )
         for sigmas in (_MIN_LATE_SIGMAS, _MIN_SURELY_LATE_SIGMAS)
     )
     is_straggler = np.zeros(workers, np.bool_)
@@ -131,7 +133,7 @@ def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
         group=its_group,
         size=size,
         collectives=mine.count(),
-        last=np.bincount(last_of[arrived.raw_ns > 0], minlength=len(mine)).astype(np.int64),
+        last_count=np.bincount(last_of[arrived.raw_ns > 0], minlength=len(mine)).astype(np.int64),
         late_ns=median_by(mine.of, arrived.late_ns, len(mine)),
         cost_ns=cost.sum(axis=1),
         lost_ns=lost,
@@ -208,7 +210,7 @@ def _patterns(is_straggler: Bool, late: Bool, surely: Bool) -> tuple[tuple[str, 
     late worker has the pattern ``ROTATING``, even without a significant t-test.
     """
     every = np.zeros(len(late), np.int64)
-    is_persistent = is_straggler & (late.sum(axis=1) > MOST * late.shape[1])
+    is_persistent = is_straggler & (late.sum(axis=1) > MIN_PERSISTENT_SHARE * late.shape[1])
     if not is_persistent.any() and is_rotating(surely):
         return tuple(ROTATING if row.any() else "" for row in surely), every, surely
     names = [""] * len(late)
@@ -222,7 +224,7 @@ def late_pattern(slow: Bool) -> tuple[str, int]:
     count, steps = int(slow.sum()), len(slow)
     if count == 1 or steps == 1:
         return SINGLE, 0
-    if count > MOST * steps:
+    if count > MIN_PERSISTENT_SHARE * steps:
         return PERSISTENT, 0
     period = late_period(slow)
     return (PERIODIC, period) if period else (IRREGULAR, 0)
@@ -234,7 +236,7 @@ def late_period(slow: Bool) -> int:
     A few repetitions may be missing.
     """
     places = np.flatnonzero(slow)
-    if len(places) < FEWEST:
+    if len(places) < MIN_LATE_STEPS:
         return 0
     distances = np.diff(places)
     period = int(distances.min())
@@ -252,4 +254,8 @@ def is_rotating(slow: Bool) -> bool:
     steps = slow.shape[1]
     several = int(slow.any(axis=1).sum()) > 1
     mine = slow.sum(axis=1).max(initial=0)
-    return several and slow.any(axis=0).sum() > max(FEWEST, MOST * steps) and bool(mine <= MOST * steps)
+    return (
+        several
+        and slow.any(axis=0).sum() > max(MIN_LATE_STEPS, MIN_PERSISTENT_SHARE * steps)
+        and bool(mine <= MIN_PERSISTENT_SHARE * steps)
+    )

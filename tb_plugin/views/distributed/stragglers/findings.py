@@ -13,8 +13,8 @@ from tb_plugin.payloads import Figure, Notice, Saving, Severity
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.causes import COMPUTE
-from tb_plugin.views.distributed.stragglers.detection import PERSISTENT, ROTATING, SINGLE, WORTH
-from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, cause_columns
+from tb_plugin.views.distributed.stragglers.detection import MIN_COST_SHARE, PERSISTENT, ROTATING, SINGLE
+from tb_plugin.views.distributed.stragglers.report import CAUSES, StragglerReport, cause_columns
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
 # maximum number of findings; the table lists all stragglers
@@ -49,7 +49,7 @@ _TODO = {
 _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
 
-def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
+def straggler_findings(report: StragglerReport, rows: list[Row]) -> list[Notice]:
     """Returns findings about the costliest stragglers, or a single finding if ranks take turns being late."""
     significant = report.costly
     rotating = [w for w in report.stragglers.significant.tolist() if report.stragglers.pattern[w] == ROTATING]
@@ -63,18 +63,18 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
     ]
     notices = [_straggler_notice(report, worker, rows) for worker in significant[:MAX_FINDINGS]]
     if len(significant) > MAX_FINDINGS:
-        last = notices[-1]
-        figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
+        final = notices[-1]
+        figures = [*final.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} The table Stragglers lists {{stragglers}} more.", figures=figures
+            final, text=f"{final.text} The table Stragglers lists {{stragglers}} more.", figures=figures
         )
     return notices
 
 
-def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
+def _straggler_notice(report: StragglerReport, worker: int, rows: list[Row]) -> Notice:
     lost, row = report.lost(worker), report.stragglers.main_group(worker)
     cells, once = cause_columns(report, worker), report.is_once(worker)
-    last_share = float(report.stragglers.last[row] / max(int(report.stragglers.collectives[row]), 1))
+    last_share = float(report.stragglers.last_count[row] / max(int(report.stragglers.collectives[row]), 1))
     figures = [
         METRICS.figure("worker", report.names[worker]),
         METRICS.figure("last_share", last_share),
@@ -100,32 +100,34 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     return _with_saving(report, notice, lost)
 
 
-def _cost_figures(report: Blame, lost: float) -> list[Figure]:
+def _cost_figures(report: StragglerReport, lost: float) -> list[Figure]:
     return [METRICS.figure("lost_ns", lost, "Cost per step"), METRICS.figure("lost_share", lost / report.mean_ns)]
 
 
-def _cost_clause(report: Blame) -> str:
+def _cost_clause(report: StragglerReport) -> str:
     if not report.has_costs:
         return ""
     return f", which costs {'at most ' if report.is_upper_bound else ''}{{lost_ns}} {report.each} ({{lost_share}})"
 
 
-def _with_saving(report: Blame, notice: Notice, lost: float) -> Notice:
+def _with_saving(report: StragglerReport, notice: Notice, lost: float) -> Notice:
     """Adds the saving, or the reason why the cost is not estimated."""
     if not report.has_costs:
         return replace(notice, text=f"{notice.text} The cost is not estimated: {report.lacking}.", severity="medium")
     low = 0.0 if report.is_upper_bound else lost
-    return replace(notice, measure="lost_share", threshold=WORTH, saving=Saving(low, lost, 0.0, report.mean_ns))
+    return replace(
+        notice, measure="lost_share", threshold=MIN_COST_SHARE, saving=Saving(low, lost, 0.0, report.mean_ns)
+    )
 
 
-def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
+def _collectives_phrase(report: StragglerReport, row: int, figures: list[Figure]) -> str:
     if not (name := report.groups[int(report.stragglers.group[row])]):
         return "its collectives"
     figures.append(METRICS.figure("group", name))
     return "its collectives in group {group}"
 
 
-def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
+def _pattern_clause(report: StragglerReport, worker: int, figures: list[Figure]) -> str:
     pattern = report.stragglers.pattern[worker]
     count, late = report.count, int(report.stragglers.slow[worker].sum())
     if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
@@ -140,7 +142,7 @@ def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     return ", in {late_steps} of {job_steps} steps."
 
 
-def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+def _cause_sentence(report: StragglerReport, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     excess = report.excess[worker]
     figures += [
         METRICS.figure("late_cause_ns", report.per_step(excess.ns[excess.main])),
@@ -180,9 +182,9 @@ def _cause_sentence(report: Blame, worker: int, cells: dict[str, object], figure
     )
 
 
-def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
+def _rotating_notice(report: StragglerReport, workers: Sequence[int]) -> Notice | None:
     lost = sum(report.lost(worker) for worker in workers)
-    if not report.mean_ns or lost < WORTH * report.mean_ns:
+    if not report.mean_ns or lost < MIN_COST_SHARE * report.mean_ns:
         return None
     causes = [str(cause_columns(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
@@ -213,7 +215,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
     return _with_saving(report, notice, lost)
 
 
-def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
+def uneven_compute(report: StragglerReport, data: JobData, rows: list[Row]) -> Notice | None:
     """Returns a finding if compute times differ much between ranks, else None."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
@@ -256,7 +258,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
     )
 
 
-def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
+def _confidence(report: StragglerReport, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
     """Returns "high" if one cause explains nearly all extra time of a worker that is late repeatedly."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):

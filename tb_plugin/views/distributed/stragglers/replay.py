@@ -59,7 +59,7 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     return Lanes(workers * steps, of, np.concatenate((rows, rows))[order], order < len(rows), stop - size * 2, stop)
 
 
-class Meetings(msgspec.Struct, frozen=True, eq=False):
+class WaitTargets(msgspec.Struct, frozen=True, eq=False):
     """Collectives and messages that calls wait for.
 
     Collectives come first, then messages, then one dummy entry for calls whose order of arrivals is unknown.
@@ -72,7 +72,7 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
     """Last start of a call in each collective or message."""
 
     @classmethod
-    def of_job(cls, arrived: Arrivals, lanes: Lanes) -> Meetings:
+    def of_job(cls, arrived: Arrivals, lanes: Lanes) -> WaitTargets:
         calls, collectives = arrived.calls, len(arrived.last)
         ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
         _, message, count = np.unique(calls.match[ends], return_inverse=True, return_counts=True)
@@ -92,10 +92,10 @@ class Meetings(msgspec.Struct, frozen=True, eq=False):
 class Walk:
     """Event-driven simulation in which a collective ends only after all ranks have started the collective."""
 
-    def __init__(self, lanes: Lanes, meetings: Meetings) -> None:
+    def __init__(self, lanes: Lanes, targets: WaitTargets) -> None:
         self._lanes = lanes
-        self._of = meetings.of
-        self._left = np.bincount(meetings.of, minlength=len(meetings.top))
+        self._of = targets.of
+        self._left = np.bincount(targets.of, minlength=len(targets.top))
         self._left[-1] = 0
         self.stuck = np.empty(0, np.int64)
 
@@ -143,22 +143,22 @@ def simulated_saving(arrived: Arrivals, candidates: Sequence[Sequence[int]], wor
 
 def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int64:
     """Returns the gain of each worker at the end of each step, in ns, with shape (lanes, columns)."""
-    calls, meetings = arrived.calls, Meetings.of_job(arrived, lanes)
-    of, at, top = meetings.of, meetings.at, meetings.top
+    calls, targets = arrived.calls, WaitTargets.of_job(arrived, lanes)
+    of, at, top = targets.of, targets.at, targets.top
     behind, idle, chain = _waits_for_previous(calls, lanes.of)
     # Per last rank: distance to the next slowest rank (without and with its idle time), and what that rank waits for.
-    last = np.flatnonzero(arrived.raw_ns > arrived.inherited_ns)
-    row, other = arrived.row[arrived.last[last]], arrived.before[last]
+    delayed = np.flatnonzero(arrived.raw_ns > arrived.inherited_ns)
+    row, other = arrived.row[arrived.last[delayed]], arrived.before[delayed]
     distance, own, awaited = np.zeros(len(of), np.int64), np.zeros(len(of), np.int64), np.full(len(of), len(top) - 1)
-    distance[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
+    distance[row] = (arrived.raw_ns - arrived.inherited_ns)[delayed]
     own[row] = distance[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     awaited[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
     is_undelayed = np.zeros(len(of), np.bool_)
-    is_undelayed[row] = arrived.inherited_ns[last] == 0
+    is_undelayed[row] = arrived.inherited_ns[delayed] == 0
     mine, sync = column[calls.worker], previous_syncs(calls)
     sync = np.where((sync >= 0) & (lanes.of[sync] == lanes.of), sync, -1)
     base = sync.copy()
-    own_ns, first = _at_messages(calls, meetings, lanes, sync, row, own[row])
+    own_ns, first = _at_messages(calls, targets, lanes, sync, row, own[row])
     own[first], base[first] = own_ns, sync[row]
     queued_row, queued_ns = _late_in_queue(arrived, idle)
     own[queued_row], base[queued_row] = queued_ns, sync[chain[queued_row]]
@@ -166,7 +166,7 @@ def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int6
     after = np.zeros(len(of) + 1, np.int64)
     early = np.zeros((lanes.count, columns), np.int64)
     latest, sooner = np.full((columns, len(top)), _NEVER), np.zeros((len(top), columns), np.int64)
-    walk = Walk(lanes, meetings)
+    walk = Walk(lanes, targets)
     for begun, where, done, over in walk:
         late = np.flatnonzero((mine[begun] >= 0) & (own[begun] > 0))
         its, who = begun[late], mine[begun[late]]
@@ -175,10 +175,10 @@ def _gains(arrived: Arrivals, lanes: Lanes, column: Int64, columns: int) -> Int6
         queued = np.maximum(early[where[late], who], distance[its] + sooner[awaited[its], who])
         shift[late, who] = np.where(is_undelayed[its], -_NEVER // 2, queued)
         _raise_to(latest, of[begun], at[begun][:, None] - shift)
-        before = latest[:, of[done]].T
-        gain = np.maximum(top[of[done]][:, None] - before, 0)
+        last_other = latest[:, of[done]].T
+        gain = np.maximum(top[of[done]][:, None] - last_other, 0)
         # Without a known waiting rank, the call imposes no limit.
-        gain = np.where((before < _NEVER // 4) | (of[done] == len(top) - 1)[:, None], early[over], gain)
+        gain = np.where((last_other < _NEVER // 4) | (of[done] == len(top) - 1)[:, None], early[over], gain)
         sooner[of[done]] = gain
         sooner[-1] = 0
         blocks = calls.blocked_ns[done] > 0
@@ -204,20 +204,20 @@ def _late_in_queue(arrived: Arrivals, idle: Int64) -> tuple[Int64, Int64]:
 
 
 def _at_messages(
-    calls: StragglerCalls, meetings: Meetings, lanes: Lanes, sync: Int64, late: Int64, own: Int64
+    calls: StragglerCalls, targets: WaitTargets, lanes: Lanes, sync: Int64, late: Int64, own: Int64
 ) -> tuple[Int64, Int64]:
     """Returns, for each late call, how late its worker is at its first message since ``sync``, and that message.
 
     Without such a message, the late call itself is returned.
     """
     lane, rows = lanes.of, np.arange(len(lanes.of))
-    is_known = calls.two_ended & (meetings.of < len(meetings.top) - 1)
+    is_known = calls.two_ended & (targets.of < len(targets.top) - 1)
     following = np.minimum.accumulate(np.where(is_known, rows, len(rows))[::-1])[::-1]
     message = following[np.where(sync[late] >= 0, sync[late] + 1, lanes.call[lanes.first[lane[late]]])]
-    total = np.bincount(meetings.of, weights=meetings.at, minlength=len(meetings.top)).astype(np.int64)
+    total = np.bincount(targets.of, weights=targets.at, minlength=len(targets.top)).astype(np.int64)
     has_message = (message < late) & (lane[np.minimum(message, late)] == lane[late])
     message = np.where(has_message, message, late)
-    later = 2 * meetings.at[message] - total[meetings.of[message]]
+    later = 2 * targets.at[message] - total[targets.of[message]]
     return np.where(has_message, np.clip(later, 0, own), own), message
 
 

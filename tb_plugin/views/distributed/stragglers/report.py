@@ -29,14 +29,14 @@ from tb_plugin.views.distributed.stragglers.causes import (
     extra_times,
     slow_group,
 )
-from tb_plugin.views.distributed.stragglers.detection import PERIODIC, SINGLE, WORTH, Stragglers, stragglers
+from tb_plugin.views.distributed.stragglers.detection import MIN_COST_SHARE, PERIODIC, SINGLE, Stragglers, stragglers
 from tb_plugin.views.distributed.stragglers.replay import simulated_saving
 from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_causes, waits_for_worker
 from tb_plugin.views.distributed.stragglers.slow_kernels import (
     MORE_CALLS,
     SLOW_DEVICE,
+    KernelDifference,
     KernelTimes,
-    Uneven,
     slow_kernels,
 )
 
@@ -64,7 +64,7 @@ STRAGGLER = {
 }  # fmt: skip
 
 
-class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
+class StragglerReport(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Stragglers of the selected steps, or of the whole recording if the recording has no steps."""
 
     names: tuple[str, ...]
@@ -74,12 +74,11 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Labels of the analyzed steps. A recording without steps has one empty label."""
     step_ns: Float64
     calls: StragglerCalls
-    arrived: Arrivals
     stragglers: Stragglers
     excess: dict[int, Excess]
     slow_groups: dict[int, int]
     """Maps each straggler with extra communication to the group in which that communication occurs."""
-    kernels: dict[int, Uneven]
+    kernels: dict[int, KernelDifference]
     lacking: str
     """Missing data, because of which costs are not estimated; empty if costs are estimated."""
     is_upper_bound: bool
@@ -121,12 +120,14 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers whose cost per step reaches ``WORTH``, costliest first.
+        """Returns the stragglers whose cost per step reaches ``MIN_COST_SHARE``, costliest first.
 
         Stragglers that are late in a single step come last.
         """
         worth = [
-            w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w) >= WORTH * self.mean_ns
+            w
+            for w in self.stragglers.significant.tolist()
+            if self.mean_ns and self.lost(w) >= MIN_COST_SHARE * self.mean_ns
         ]
         return sorted(worth, key=self.is_once)
 
@@ -161,7 +162,7 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
         Returns None if the wait is insignificant, or if the calls wait for the root cause directly.
         """
         found = passed_on(self.calls, self.roots, calls)
-        is_significant = found is not None and found[1] >= WORTH * self.mean_ns * max(self.count, 1)
+        is_significant = found is not None and found[1] >= MIN_COST_SHARE * self.mean_ns * max(self.count, 1)
         return self.names[found[0]] if found is not None and is_significant else None
 
     def root_of_worker(self, worker: int) -> str | None:
@@ -186,7 +187,7 @@ class Blame(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 @cached_by_argument
-def straggler_report(data: JobData) -> Blame:
+def straggler_report(data: JobData) -> StragglerReport:
     """Returns the stragglers of a job with cost and cause. A single worker is never a straggler."""
     labels, step_of, step_ns = _steps(data)
     calls, groups, kind = _straggler_calls(data, step_of)
@@ -206,12 +207,12 @@ def straggler_report(data: JobData) -> Blame:
     found = stragglers(arrived, len(data.names), step_ns)
     if data.summary is not None:
         found = _as_in_all_steps(found, labels, straggler_report(data.summary))
-    before = {
+    activity_ns = {
         key: _column(data, f"before_{key}_ns", -1)
         for key in COMPONENTS
         if f"before_{key}_ns" in data.calls.data.column_names
     }
-    excess = extra_times(arrived, found, before)
+    excess = extra_times(arrived, found, activity_ns)
     main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
@@ -222,12 +223,12 @@ def straggler_report(data: JobData) -> Blame:
     if data.summary is None and len(calls.worker) and can_replay and not lacking:
         found = _with_simulated_costs(found, arrived, step_ns)
     give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
-    return Blame(
-        data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, lacking, not can_replay
+    return StragglerReport(
+        data.names, groups, labels, step_ns, calls, found, excess, slow, kernels, lacking, not can_replay
     )
 
 
-def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
+def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: StragglerReport) -> Stragglers:
     """Replaces results for selected steps by results for all steps, so that the selection does not change a cost.
 
     A straggler that is not late in a selected step is dropped.
@@ -257,7 +258,7 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
             others = [other for other in candidates if other != one]
             more = simulated_saving(arrived, [candidates], *shape)[0] - simulated_saving(arrived, [others], *shape)[0]
             lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
-        if lost[one].sum() < WORTH * step_ns.sum():
+        if lost[one].sum() < MIN_COST_SHARE * step_ns.sum():
             pattern[one] = ""
     return replace(found, lost_ns=lost, pattern=tuple(pattern))
 
@@ -288,9 +289,9 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
 def _complete_steps(calls: StragglerCalls, steps: int) -> Bool:
     """Returns the steps in which all ranks of each group have equally many collectives of the group."""
     rows = np.flatnonzero((calls.step < steps) & ~calls.two_ended)
-    meeting = codes(calls.group[rows], calls.step[rows])
-    _, first, count = np.unique(codes(meeting, calls.worker[rows]), return_index=True, return_counts=True)
-    of, rows = meeting[first], rows[first]
+    block = codes(calls.group[rows], calls.step[rows])
+    _, first, count = np.unique(codes(block, calls.worker[rows]), return_index=True, return_counts=True)
+    of, rows = block[first], rows[first]
     most = np.zeros(int(of.max(initial=-1)) + 1, np.int64)
     np.maximum.at(most, of, count)
     members = np.bincount(calls.group[np.unique(codes(calls.group, calls.worker), return_index=True)[1]])
@@ -318,7 +319,7 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
     pairs = np.unique(codes(code, two_ended.astype(np.int64), calls.worker), return_index=True)[1]
     both = codes(code, two_ended.astype(np.int64))
     is_complete = calls.waiting.workers == np.bincount(both[pairs], minlength=int(both.max(initial=-1)) + 1)[both]
-    met = StragglerCalls(
+    straggler_calls = StragglerCalls(
         worker=calls.worker,
         step=step_of[calls.step],
         group=code.astype(np.int64),
@@ -332,7 +333,11 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
         match=calls.match,
         waiting=calls.waiting,
     )  # fmt: skip
-    return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
+    return (
+        straggler_calls,
+        tuple(names),
+        np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64),
+    )
 
 
 def _column(data: JobData, key: str, missing: int) -> Int64:
@@ -341,7 +346,9 @@ def _column(data: JobData, key: str, missing: int) -> Int64:
     return numbers_of(data.calls.data, key, missing)
 
 
-def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
+def _kernels(
+    data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]
+) -> dict[int, KernelDifference]:
     """Returns the kernel differences of the costliest stragglers that compute longer than other workers."""
     table = data.kernels
     selected = [
@@ -371,7 +378,7 @@ def _other_members(found: Stragglers, row: int) -> list[int]:
     return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
-def cause_columns(report: Blame, worker: int) -> dict[str, object]:
+def cause_columns(report: StragglerReport, worker: int) -> dict[str, object]:
     """Returns the table columns for the cause of a worker's lateness. For an unknown cause, the result is empty."""
     excess = report.excess.get(worker)
     if excess is None or not excess.main:
@@ -415,7 +422,7 @@ def straggler_table(data: JobData) -> pa.Table:
     return pa.table({key: pa.array([row.get(key) for row in cells], kind) for key, kind in STRAGGLER.items()})
 
 
-def _row(report: Blame, row: int) -> dict[str, object]:
+def _row(report: StragglerReport, row: int) -> dict[str, object]:
     found, worker = report.stragglers, int(report.stragglers.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
     # Each group sees the same delay, so only the row of the costliest group shows the saving per step.
@@ -427,8 +434,8 @@ def _row(report: Blame, row: int) -> dict[str, object]:
         "lost_ns": lost if report.has_costs else None,
         "lost_share": lost / report.mean_ns if report.has_costs else None,
         "collectives_met": int(found.collectives[row]),
-        "arrived_last": int(found.last[row]),
-        "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
+        "arrived_last": int(found.last_count[row]),
+        "last_share": float(found.last_count[row] / max(int(found.collectives[row]), 1)),
         "late_median_ns": float(found.late_ns[row]),
         "usual_worker": report.names[usual] if (usual := int(report.usual[row])) >= 0 else None,
     }

@@ -43,7 +43,7 @@ class SlowKernel(msgspec.Struct, frozen=True):
     """Mean duration divided by the median of the other workers' means. NaN if they do not run the kernel."""
 
 
-class Uneven(msgspec.Struct, frozen=True):
+class KernelDifference(msgspec.Struct, frozen=True):
     """Differences between the kernels of one worker and those of other workers."""
 
     how: str
@@ -54,7 +54,7 @@ class Uneven(msgspec.Struct, frozen=True):
     """Kernels that take longer than on other workers, largest difference first."""
 
 
-def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
+def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> KernelDifference:
     """Compares the kernel times of a worker with the median of the other workers, in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)
@@ -68,7 +68,7 @@ def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: 
         for column in (times.ns, times.calls)
     )
     if not len(others) or not ns.any():
-        return Uneven("", float("nan"), ())
+        return KernelDifference("", float("nan"), ())
     usual, usual_calls = np.median(ns[1:], axis=0), np.median(calls[1:], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = ns / calls
@@ -86,12 +86,12 @@ def slow_kernels(times: KernelTimes, worker: int, others: Sequence[int], steps: 
     )
     whole = _common_factor(ns[0], usual, calls[0], usual_calls, named)
     if whole:
-        return Uneven(SLOW_DEVICE, whole, slow)
+        return KernelDifference(SLOW_DEVICE, whole, slow)
     if not slow:
-        return Uneven("", float("nan"), ())
+        return KernelDifference("", float("nan"), ())
     first = slow[0]
     how = MORE_CALLS if first.calls > _MIN_FACTOR * first.usual_calls else LONGER_CALLS
-    return Uneven(how, first.factor, slow)
+    return KernelDifference(how, first.factor, slow)
 
 
 def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:

@@ -25,7 +25,7 @@ class Work(msgspec.Struct, frozen=True, eq=False):
 
     row: Int64
     of: Int64
-    """Index of the replay in ``Account``."""
+    """Index of the replay in ``SelectedReplays``."""
     graph: Int64
     node: Int32
     """As ``Replays.node``."""
@@ -38,7 +38,7 @@ class Work(msgspec.Struct, frozen=True, eq=False):
     """Index of the module or annotated region in ``scopes``."""
 
 
-class Account(msgspec.Struct, frozen=True, eq=False):
+class SelectedReplays(msgspec.Struct, frozen=True, eq=False):
     """Selected graph replays, sorted by time (-1 = missing)."""
 
     replays: Replays
@@ -58,7 +58,7 @@ class Account(msgspec.Struct, frozen=True, eq=False):
         return len(self.graph)
 
 
-def account_of(trace: TraceTable, chosen: Bool) -> Account:
+def selected_replays(trace: TraceTable, chosen: Bool) -> SelectedReplays:
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)
@@ -73,7 +73,7 @@ def account_of(trace: TraceTable, chosen: Bool) -> Account:
     np.maximum.at(end, of, trace.ends(row))
     busy = measure_by(of.astype(np.int64), trace.start_ns[row], trace.ends(row), count)
     call = replays.call[numbers].astype(np.int64)
-    return Account(
+    return SelectedReplays(
         replays=replays,
         graph=replays.graph[numbers].astype(np.int64),
         call=call,
