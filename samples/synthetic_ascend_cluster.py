@@ -8,6 +8,8 @@ here was recorded, and no number says anything about real hardware. Layouts foll
 Planted: rank 4 computes 30 % longer than the others of its stage, and the others wait for it; the link from rank 3 to rank 5
 has a third of the bandwidth of those like it.
 
+In one file: three writers and one truth of the same job.
+
 usage: python samples/synthetic_ascend_cluster.py OUT_DIR [--seed 0] [--export text] [--truth FILE]
 """
 

@@ -10,6 +10,8 @@ those of `gpu_training`.
 Nothing here was recorded. Numbers of calls (`cbid`, `cid`) that no recording shows are invented as well; so are
 the names `capture_traces/bs_<batch>.pt.trace.json.gz`.
 
+In one file: the model, its capture and its replays use the same numbers.
+
 usage: python samples/synthetic_graphs.py OUT_DIR [--batch 8 ...] [--layers 2] [--replays 3] [--no-warm-up]
        [--capture same|beside|sibling|eager|none] [--wrong kernel|layers] [--annotations] [--no-ids] [--py-stacks]
        [--steps serving|profiler] [--streams 1|2] [--arch cuda|rocm] [--seed 0] [--plain] [--truth FILE]

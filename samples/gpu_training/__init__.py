@@ -55,7 +55,7 @@ def _leftover(recorder: Recorder) -> None:
 
 
 def _meet(programs: list[Meeting]) -> None:
-    """Run the ranks in turn; whenever all of a group wait for a collective, tell each when the last of them can start."""
+    """Runs the ranks in turn. When all ranks of a group wait for a collective, each gets the start of the last one."""
     waiting = [next(program, None) for program in programs]
     while any(waiting):
         groups = dict.fromkeys(arrival[0] for arrival in waiting if arrival is not None)
@@ -126,9 +126,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--missing-share", type=float, default=0.1, help="share of its collectives that it lacks")
     parser.add_argument("--late-rank", type=int, default=None, help="rank whose recording begins late")
-    parser.add_argument("--late-steps", type=int, default=1, help="after so many steps")
+    parser.add_argument("--late-steps", type=int, default=1, help="number of steps before the late start")
     parser.add_argument(
-        "--absent-rank", dest="absent_ranks", type=int, action="append", default=[], help="rank whose trace nobody kept"
+        "--absent-rank", dest="absent_ranks", type=int, action="append", default=[], help="rank without a trace"
     )
     parser.add_argument("--slow-factor", type=float, default=1.25, help="how many times as long its kernels take")
     parser.add_argument("--epoch-us", action="store_true", help="epoch times, no baseTimeNanoseconds (early 2024)")

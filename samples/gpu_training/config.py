@@ -42,7 +42,7 @@ class Config:
     missing_rank: int | None = None  # the rank whose profiler loses the kernels of some collectives ...
     missing_share: float = 0.1  # ... this share of them, evenly spread
     late_rank: int | None = None  # the rank whose recording begins late ...
-    late_steps: int = 1  # ... after so many steps
+    late_steps: int = 1  # ... after this number of steps
     absent_ranks: tuple[int, ...] = ()  # ranks that take part but whose trace nobody kept
 
     def __post_init__(self) -> None:

@@ -1,4 +1,7 @@
-"""The profiler of one invented process."""
+"""The profiler of one invented process.
+
+In one file: all methods share the clocks and open events of the process.
+"""
 
 # ruff: noqa: SIM117 (a `with` inside a `with` is an event inside an event: the nesting is the picture)
 

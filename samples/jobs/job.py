@@ -96,7 +96,7 @@ class Job:
     missing: tuple[tuple[int, float], ...] = ()
     """Ranks whose profiler lost the kernels of this share of their collectives."""
     late: tuple[tuple[int, int], ...] = ()
-    """Ranks whose recording begins after so many steps."""
+    """Number of steps before the recording begins, by rank."""
     absent: tuple[int, ...] = ()
     """Ranks that take part, but whose trace nobody kept."""
     slow_links: tuple[tuple[int, int, float], ...] = ()

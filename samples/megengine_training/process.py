@@ -1,4 +1,7 @@
-"""One process: two threads of the host with a clock each, streams of a device, and a log."""
+"""One process: two threads of the host with a clock each, streams of a device, and a log.
+
+In one file: all methods share these clocks and the log.
+"""
 
 from __future__ import annotations
 

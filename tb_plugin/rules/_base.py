@@ -1,4 +1,7 @@
-"""Base types of rules: scene, detection, bounds, rule."""
+"""Base types of rules: scene, detection, bounds, rule.
+
+In one file: each rule needs all of them.
+"""
 
 from __future__ import annotations
 

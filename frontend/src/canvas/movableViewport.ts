@@ -19,11 +19,11 @@ const KEY_ZOOM = 2.2
 const KEY_PAN = 1.2
 const KEY_SCROLL_PX = 500
 const KEY_PAGE_PX = 2400
-/** A tap moves as far as a key that is held so long. */
+/** A tap moves as far as holding the key for this time. */
 const TAP_MS = 60
 const FRAME_MS = 50
 
-/** The zoom of a wheel that turned by so many pixels. */
+/** Zoom factor of a wheel movement in pixels. */
 export const wheelFactor = (pixels: number) => Math.exp(clamp(pixels, -240, 240) * WHEEL_ZOOM)
 
 export abstract class MovableViewport<Hit> extends Viewport<Hit> {

@@ -14,7 +14,7 @@ export interface Windowed<E extends Engine> {
   engine: RefObject<E | null>
 }
 
-/** Creates an engine for each model; effects that set a property of it depend on the model as well. */
+/** Creates an engine for each model. Effects that set properties of the engine also depend on the model. */
 export function useEngine<E extends Engine>(
   canvas: RefObject<HTMLCanvasElement | null>,
   model: object,

@@ -3,6 +3,8 @@
 It supports a fixed set of opcodes of Python's pickle format (see ``pickletools``). Opcodes that import or call code
 raise UnreadableTrace. Other unknown opcodes are treated as damage. Items of long lists (events, segments) go to a
 sink during the read. ``scan`` is a fast path for sequences of similar events.
+
+In one file: the opcodes share one stack and one memo.
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ function restTiles(shown: VisibleSection): void {
   shown.scene?.model.store.rest()
 }
 
-/** The page hears of them when the sight rests so long, and so often at least. */
+/** The page gets the visible range after this rest, and at least this often. */
 const REST_MS = 120
 const TELL_MS = 500
 

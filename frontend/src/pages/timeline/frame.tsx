@@ -29,7 +29,7 @@ const NAME_WIDTH = 70
 /** Handles TensorBoard's keys too: it has the focus until the first click. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
-/** The state of a timeline in the URL; `canvas`: what its picture takes of it. */
+/** State of a timeline in the URL. `canvas`: the part that the canvas needs. */
 export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   const route = useRoute()
   const { gutter } = usePrefs()
