@@ -37,6 +37,8 @@ class Outline(msgspec.Struct, frozen=True):
     """Whether the trace launches CUDA graphs."""
     has_captures: bool = False
     """Whether the trace contains the captures of its CUDA graphs."""
+    device: str = ""
+    """Name of the devices with recorded work. Empty without such work."""
 
 
 class Model(Protocol[Raw, Made]):

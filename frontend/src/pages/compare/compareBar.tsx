@@ -10,6 +10,7 @@ import { Choice, Switch } from '../../widgets/choice'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
+import { CandidatesMenu } from './candidates'
 import css from './compareBar.module.css'
 
 export const MEASURES = [
@@ -67,6 +68,7 @@ export function CompareBar(props: {
           <small>Experiment: above</small>
         </div>
         <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+        <CandidatesMenu catalog={catalog} exp={exp} baseline={baseline} />
         {profile?.state === 'ready' && (
           <StepsPicker
             all={profile.steps}

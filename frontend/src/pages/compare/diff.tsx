@@ -4,18 +4,9 @@ import { Button } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
+import { defaultBaseline, hasOtherProfile, resolveBaseline } from '../../lib/baselines'
 import { format } from '../../lib/format'
-import {
-  type Address,
-  addressText,
-  defaultBaseline,
-  hasOtherProfile,
-  ofModel,
-  resolveBaseline,
-  sameAddress,
-  spanOf,
-  spanVersion,
-} from '../../lib/profiles'
+import { type Address, addressText, ofModel, sameAddress, spanOf, spanVersion } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
@@ -38,6 +29,7 @@ import { SmallTable } from '../../widgets/smallTable'
 import { TreeTable } from '../../widgets/tree'
 import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
+import { Candidates } from './candidates'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
 import { ComparedRow, type Side } from './comparedRow'
 import { diffTables, haveOtherVendors } from './diffTables'
@@ -102,7 +94,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
       )}
       {ask.profile && <CaptureProblem profile={ask.profile} side="Baseline" />}
       {!baseline && !named ? (
-        <Question />
+        <Question catalog={catalog} exp={exp} />
       ) : !baseline ? (
         <MissingBaseline
           catalog={catalog}
@@ -148,10 +140,11 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
   )
 }
 
-const Question = () => (
+const Question = ({ catalog, exp }: { catalog: Catalog; exp: Address }) => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>
-    <p>No similar run was found in this log directory. Choose the baseline above.</p>
+    <p>No profile is similar enough to be the automatic baseline. Choose one of these, or any other above:</p>
+    <Candidates catalog={catalog} exp={exp} label="Suggested baselines" />
   </div>
 )
 
