@@ -78,6 +78,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
     <div className={css.diff}>
       <CompareBar
         catalog={catalog}
+        expProfile={profile}
         exp={exp}
         steps={steps}
         baseline={baseline}
