@@ -504,7 +504,7 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
     assert (
         "{leading_delta_ns} in total, mostly {leading_row} ({leading_row_delta_ns} of total time, "
-        "including overlapped time). The sum" in findings.notices[0].text
+        "including overlapped time)." in findings.notices[0].text
     )
 
 

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
-from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join, own_ns
+from tb_plugin.views.diff.noise import Noise, change_sentence, interval_figures
+from tb_plugin.views.diff.paired_tables import RANGES, TOTAL, Scaling, join, own_ns
 from tb_plugin.views.diff.waterfall import StepTime, leading_part, part_differences
 
 # Name of a payload: vendors of the devices with recorded work.
@@ -100,27 +101,34 @@ def _settings(part: Part) -> dict[str, str]:
 
 
 def leading_notice(
-    base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None
+    base: StepTime,
+    exp: StepTime,
+    steps: tuple[int, int],
+    noise: Noise | None,
+    row: tuple[str, float] | None,
+    *,
+    per: str,
 ) -> Notice:
-    """Returns a finding about the part of the step that explains most of the total change.
+    """Returns a finding about the change of the step time, its significance, and the part that explains most of it.
 
-    ``summed`` contains the step counts of both sides if times are sums over steps, and is None otherwise. If the
-    step counts differ, the finding does not say which side is faster. ``row`` contains the table row with the
-    largest change in that part of the step, and the change in ns.
+    If times are sums over different numbers of steps, the finding does not say which side is faster. ``row``
+    contains the table row with the largest change in that part of the step, and the change in ns.
     """
-    each = "per step" if summed is None else "in total"
-    whole = "The whole step" if summed is None else "The sum of the steps"
-    times = "The step times" if summed is None else "The sums of the steps"
-    unlike = (
-        f" The times are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
-    )
+    summed = per == TOTAL
+    each = "in total" if summed else "per step"
+    unlike = f" The times are sums over {steps[0]:,} and {steps[1]:,} steps." if summed and steps[0] != steps[1] else ""
     parts = part_differences(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
-    change = METRICS.figure("delta_step_ns", total)
+    is_same = abs(share) < SAME_BELOW
+    subject = "The sum of the step times" if summed else "The step time"
+    text = change_sentence(subject, noise, steps, ", less than 1 %" if is_same else "") + unlike
+    change = [METRICS.figure("delta_step_ns", total), *interval_figures(noise)]
     titles = {metric.key: metric.title for metric in exp.metrics}
     key = leading_part(base, exp)
     against = _opposite_part(parts, key, SAME_BELOW * base.total_ns)
+    if against is not None and noise is not None and not noise.parts[against].is_significant:
+        against = None
     leading = [METRICS.figure("leading_part", titles[key]), METRICS.figure("leading_delta_ns", parts[key])]
     opposite = []
     if against is not None:
@@ -128,32 +136,33 @@ def leading_notice(
             METRICS.figure("opposite_part", titles[against]),
             METRICS.figure("opposite_delta_ns", parts[against]),
         ]
-    if abs(share) < SAME_BELOW:
-        text = f"{times} differ by {{delta_step_ns}}, less than 1 %.{unlike}"
-        if opposite:
+    # A change within noise needs no explanation.
+    is_noise = noise is not None and not noise.parts[key].is_significant
+    if is_same:
+        if opposite and not is_noise:
             text += (
                 " Two changes cancel out: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} "
                 f"{each}."
             )
-            return Notice(
-                "same_step_time", "info", text, "", [change, *leading, *opposite], "delta_step_ns", SAME_BELOW
-            )
-        return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
+            change += [*leading, *opposite]
+        return Notice("same_step_time", "info", text, "", change, "delta_step_ns", SAME_BELOW)
+    if noise is not None and not noise.step.is_significant and is_noise:
+        return Notice("within_noise", "info", text, "", change, "delta_step_ns")
     most = ""
     if row is not None:
         all_of_it = " of total time, including overlapped time" if key == "dataloader_ns" else ""
         most = f", mostly {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
-    severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
+    is_harmless = total < 0 or unlike or (noise is not None and not noise.step.is_significant)
+    severity: Severity = "info" if is_harmless else "high" if share > HIGH_FROM else "medium"
     rule = "unlike_sums" if unlike else "slower" if total > 0 else "faster"
     return Notice(
         rule,
         severity,
-        f"Main change: {{leading_part}}, {{leading_delta_ns}} {each}{most}. "
-        + ("Partly offset by {opposite_part}: {opposite_delta_ns}. " if opposite else "")
-        + f"{whole} changed by {{delta_step_ns}}.{unlike}",
+        f"{text} Main change: {{leading_part}}, {{leading_delta_ns}} {each}{most}."
+        + (" Partly offset by {opposite_part}: {opposite_delta_ns}." if opposite else ""),
         "",
-        [*leading, change, *opposite],
+        [*leading, *change, *opposite],
         "leading_delta_ns",
     )
 

@@ -60,6 +60,8 @@ METRICS = SHARED.adding(
             "base_step_ns": ("Baseline step", "Mean step time of the baseline."),
             "exp_step_ns": ("Experiment step", "Mean step time of the experiment."),
             "delta_step_ns": ("Change", "Experiment step minus baseline step."),
+            "interval_low_ns": ("Low end", "Low end of the 95 % interval of the change."),
+            "interval_high_ns": ("High end", "High end of the 95 % interval of the change."),
             "leading_delta_ns": ("Change", "Time change of this step part."),
             "leading_row_delta_ns": ("Change", "Time change of this row, including overlapped time."),
             "delta_ranges_ns": ("Change in ranges", "Change in range time, summed over all threads."),
@@ -84,6 +86,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
+            "step_position": ("Position", "Position of the step among the selected steps."),
             "tree_node": ("Node", "Node number in the call tree."),
             "parent_node": ("Parent", "Parent node number; -1 for training stages."),
         },

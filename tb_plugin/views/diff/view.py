@@ -53,6 +53,7 @@ from tb_plugin.views.diff.findings import (
     settings,
 )
 from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.noise import Noise, noise_note, step_noise, step_times
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
     BOTH,
@@ -215,10 +216,6 @@ def _steps(part: Part) -> int:
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
-def _summed(sides: _Sides) -> tuple[int, int] | None:
-    return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
-
-
 def _coverage(sides: _Sides) -> CoverageInfo:
     one, other = sides.base.coverage, sides.exp.coverage
     return CoverageInfo(
@@ -231,17 +228,25 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 
 
 def _payloads(sides: _Sides) -> dict[str, Payload]:
-    payloads = _times(sides)
+    noise = _noise(sides)
+    payloads = _times(sides, noise)
     payloads["compared"] = Figures(
         "compared", "Compared", "", [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)]
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
+    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree, noise))
     payloads["call_tree"] = tree
     return payloads
 
 
-def _times(sides: _Sides) -> dict[str, Payload]:
+def _noise(sides: _Sides) -> Noise | None:
+    if sides.base_step is None or sides.exp_step is None:
+        return None
+    keys = [metric.key for metric in sides.exp_step.metrics]
+    return step_noise(sides.base, sides.exp, keys, (sides.scaling.base, sides.scaling.exp))
+
+
+def _times(sides: _Sides, noise: Noise | None) -> dict[str, Payload]:
     base, exp, window = sides.base_step, sides.exp_step, sides.scaling.window
     if sides.are_range_traces:
         one, other = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
@@ -252,12 +257,15 @@ def _times(sides: _Sides) -> dict[str, Payload]:
             return {}
         titles = ("Baseline, reported", "Experiment, reported")
         return {"headline": headline(reported[0], reported[1], "as reported by the profiler", titles)}
-    summed = _summed(sides)
+    summed = sides.scaling.per == TOTAL
     titles = ("Baseline, all steps", "Experiment, all steps") if summed else ("", "")
     title = "From baseline to experiment" if summed else "From the baseline's step to the experiment's"
     payloads: dict[str, Payload] = {
-        "headline": headline(base.total_ns, exp.total_ns, window, titles, (_note(sides.base), _note(sides.exp))),
-        "waterfall": waterfall("waterfall", title, window, base, exp),
+        "headline": headline(
+            base.total_ns, exp.total_ns, window, titles, (_note(sides.base), _note(sides.exp), noise_note(noise))
+        ),
+        **step_times(sides.base, sides.exp),
+        "waterfall": waterfall("waterfall", title, window, base, exp, noise),
     }
     idle, other_idle = idle_time(sides.base, sides.scaling.base), idle_time(sides.exp, sides.scaling.exp)
     if idle is not None and other_idle is not None and (idle.total_ns or other_idle.total_ns):
@@ -270,7 +278,7 @@ def _note(part: Part) -> str:
     return count_with_noun(_steps(part), "step") if part.steps else "whole recording, no steps"
 
 
-def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
+def _leading(sides: _Sides, tree: Tree, noise: Noise | None) -> Sequence[Notice]:
     if sides.are_range_traces:
         return range_notices(sides.base, sides.exp)
     if missing := kernels_missing(sides.base, sides.exp):
@@ -278,7 +286,8 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
     if sides.base_step is None or sides.exp_step is None:
         return []
     row = _changed_most(sides, leading_part(sides.base_step, sides.exp_step), tree)
-    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), row)]
+    steps = (_steps(sides.base), _steps(sides.exp))
+    return [leading_notice(sides.base_step, sides.exp_step, steps, noise, row, per=sides.scaling.per)]
 
 
 def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:

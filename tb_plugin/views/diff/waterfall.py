@@ -10,6 +10,7 @@ import msgspec
 from tb_plugin.analysis.base import Part
 from tb_plugin.payloads import Breakdown, Figures, Metric, Slice
 from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.noise import Noise, noise_count
 
 # Parts of a step with device work.
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
@@ -76,23 +77,27 @@ def headline(
     exp_ns: float,
     subtitle: str = "",
     titles: tuple[str, str] = ("", ""),
-    notes: tuple[str, str] = ("", ""),
+    notes: tuple[str, str, str] = ("", "", ""),
 ) -> Figures:
     figures = [
         METRICS.figure("base_step_ns", base_ns, titles[0], note=notes[0]),
         METRICS.figure("exp_step_ns", exp_ns, titles[1], note=notes[1]),
-        METRICS.figure("delta_step_ns", exp_ns - base_ns),
+        METRICS.figure("delta_step_ns", exp_ns - base_ns, note=notes[2]),
         METRICS.figure("step_ratio", exp_ns / base_ns if base_ns else None),
     ]
     return Figures("headline", "Headline", subtitle, figures, "headline")
 
 
-def waterfall(name: str, title: str, window: str, base: StepTime, exp: StepTime) -> Breakdown:
+def waterfall(
+    name: str, title: str, window: str, base: StepTime, exp: StepTime, noise: Noise | None = None
+) -> Breakdown:
     changes = part_differences(base, exp)
+    metrics = [each for each in exp.metrics if base.parts[each.key] or exp.parts[each.key]]
+    intervals = {} if noise is None else {each.key: noise.parts[each.key] for each in metrics}
     return Breakdown(
         name=name,
         title=title,
-        subtitle=f"{window}; the parts sum exactly",
+        subtitle=f"{window}; the parts sum exactly{noise_count(intervals.values())}",
         unit="ns",
         total=exp.total_ns - base.total_ns,
         parts=[
@@ -100,10 +105,11 @@ def waterfall(name: str, title: str, window: str, base: StepTime, exp: StepTime)
                 Metric(m.key, m.title, m.unit, f"Experiment minus baseline. {m.definition}", window),
                 m.key.removesuffix("_ns"),
                 changes[m.key],
+                interval=intervals.get(m.key),
             )
-            for m in exp.metrics
-            if base.parts[m.key] or exp.parts[m.key]
+            for m in metrics
         ],
         style="waterfall",
         start=base.total_ns,
+        interval=None if noise is None else noise.step,
     )

@@ -1,0 +1,96 @@
+"""Noise of a comparison: intervals of the changes of a step, and the step times of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.noise import MIN_STEPS, change_intervals
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.payloads import Dots, Figure, Interval, Scatter
+from tb_plugin.views.diff.metrics import METRICS
+
+# Dots per side of the chart of step times.
+DOTS = 500
+
+
+class Noise(msgspec.Struct, frozen=True):
+    """Intervals of the changes of the step time and of its parts."""
+
+    step: Interval
+    parts: Mapping[str, Interval]
+
+
+def step_noise(base: Part, exp: Part, keys: Sequence[str], divisors: tuple[int, int]) -> Noise | None:
+    """Returns the intervals of the parts in ``keys``, or None if a side has too few steps.
+
+    Changes are differences of sums over steps, each divided by its divisor.
+    """
+    frames = [part.frames.get("steps") for part in (base, exp)]
+    if None in frames:
+        return None
+    base_steps, exp_steps = (_samples(frame, keys) for frame in frames if frame is not None)
+    counts = (base_steps.shape[1], exp_steps.shape[1])
+    if min(counts) < MIN_STEPS:
+        return None
+    scales = (counts[0] / divisors[0], counts[1] / divisors[1])
+    ends = [np.rint(each).astype(np.int64).tolist() for each in change_intervals(base_steps, exp_steps, scales)]
+    step, *parts = (Interval(low, high) for low, high in zip(*ends, strict=True))
+    return Noise(step, dict(zip(keys, parts, strict=True)))
+
+
+def _samples(frame: Frame, keys: Sequence[str]) -> Int64:
+    count = frame.data.num_rows
+    columns = [
+        frame.data[key].to_numpy() if key in frame.data.column_names else np.zeros(count, np.int64) for key in keys
+    ]
+    return np.stack((frame.data["total_ns"].to_numpy(), *columns))
+
+
+def noise_count(intervals: Collection[Interval]) -> str:
+    within = sum(not each.is_significant for each in intervals)
+    return f"; {within} of {len(intervals)} changes are within noise" if intervals else ""
+
+
+def noise_note(noise: Noise | None) -> str:
+    return "noise unknown" if noise is None else "significant" if noise.step.is_significant else "within noise"
+
+
+def change_sentence(subject: str, noise: Noise | None, steps: tuple[int, int], remark: str = "") -> str:
+    """Returns a template for the change of ``subject`` that tells whether the change is significant."""
+    if noise is None:
+        few = [side for side, count in zip(("baseline", "experiment"), steps, strict=True) if count < MIN_STEPS]
+        sides = f"the {few[0]} has" if len(few) == 1 else "both sides have"
+        return (
+            f"{subject} changed by {{delta_step_ns}}{remark}. Noise is unknown: {sides} fewer than {MIN_STEPS} steps."
+        )
+    how = "significantly" if noise.step.is_significant else "within noise"
+    interval = "(95 % interval {interval_low_ns} to {interval_high_ns})"
+    return f"{subject} changed {how}: {{delta_step_ns}} {interval}{remark}."
+
+
+def interval_figures(noise: Noise | None) -> list[Figure]:
+    if noise is None:
+        return []
+    return [METRICS.figure("interval_low_ns", noise.step.low), METRICS.figure("interval_high_ns", noise.step.high)]
+
+
+def step_times(base: Part, exp: Part) -> dict[str, Scatter]:
+    """Returns the chart of the selected steps of both sides. Fewer than two steps on both sides are no chart."""
+    groups = []
+    for title, category, part in (("Baseline", "other", base), ("Experiment", "step", exp)):
+        frame = part.frames.get("steps")
+        if frame is None or not part.steps:
+            return {}
+        every = -(-frame.data.num_rows // DOTS)
+        times = frame.data["total_ns"].to_pylist()
+        labels = [str(each) for each in frame.data["step"].to_pylist()]
+        numbers: list[int | float] = [*range(1, len(times) + 1)]
+        groups.append(Dots(title, category, labels[::every], numbers[::every], times[::every]))
+    if all(len(group.x) < 2 for group in groups):
+        return {}
+    x, y = METRICS.metric("step_position"), METRICS.metric("step_total_ns")
+    return {"step_times": Scatter("step_times", "Step times", "selected steps in order", x, y, groups, "")}
