@@ -46,7 +46,9 @@ class TraceModel:
         own = replays and len(captures(made).sequences) > 0
         words = {device.word for device in made.devices}
         word = words.pop() if len(words) == 1 else "GPU"
-        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own, word, _devices(made))
+        return Outline(
+            made.report, steps, window_info(made), _clock(made), all_steps, replays, own, word, _devices(made)
+        )
 
     def open_companion(self, made: TraceTable, path: str) -> None:
         levels_of(made, path)
