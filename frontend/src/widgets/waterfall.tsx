@@ -2,13 +2,13 @@
 
 import type { EChartsCoreOption } from 'echarts/core'
 import { useMemo } from 'react'
-import type { Breakdown, Metric } from '../api/payloads'
+import type { Breakdown, Interval, Metric } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
-import { categoryColor, trendOf } from '../lib/color'
+import { categoryColor, isWithinNoise, trendOf } from '../lib/color'
 import { columnScale, format, formatNumber, type Scale, signed } from '../lib/format'
 import { TREND } from '../lib/tokens'
 import { MetricName, Swatch, useTheme, Value } from './basics'
-import { axisLook, axisNumber, CHART, tipNode, tipOption } from './chartOption'
+import { axisLook, axisNumber, CHART, type TipRow, tipNode, tipOption } from './chartOption'
 import { Plot } from './plot'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
@@ -29,18 +29,31 @@ export function WaterfallTable({ payload }: { payload: Breakdown }) {
           <tr>
             <th scope="col">Category</th>
             <th scope="col">Change{scale.symbol && ` (${scale.symbol})`}</th>
+            {payload.interval && <th scope="col">95 % interval{scale.symbol && ` (${scale.symbol})`}</th>}
             <th scope="col">Share of baseline (%)</th>
             <th scope="col">Step after this change{scale.symbol && ` (${scale.symbol})`}</th>
           </tr>
         </thead>
         <tbody>
-          {waterfallBars(payload).map(({ title, metric, category, value, to }) => (
+          {waterfallBars(payload).map(({ title, metric, category, value, interval, to }) => (
             <tr key={metric?.key ?? title}>
               <th scope="row" className={metric ? undefined : textCss.strong}>
                 {metric && <Swatch color={categoryColor(category)} />}
                 {metric ? <MetricName metric={metric} /> : title}
               </th>
-              <td>{metric && <Value value={value} unit={payload.unit} scale={scale} bare change />}</td>
+              <td>
+                {metric && (
+                  <Value
+                    value={value}
+                    unit={payload.unit}
+                    scale={scale}
+                    bare
+                    change
+                    isNoise={isWithinNoise(interval)}
+                  />
+                )}
+              </td>
+              {payload.interval && <td>{interval && intervalText(interval, scale)}</td>}
               <td>
                 {metric && payload.start > 0 && (
                   <Value
@@ -69,6 +82,8 @@ interface WaterfallBar {
   metric: Metric | null
   category: string
   value: number
+  /** null: noise is unknown. */
+  interval: Interval | null
   from: number
   to: number
 }
@@ -80,14 +95,15 @@ export function waterfallBars(payload: Breakdown): WaterfallBar[] {
     metric: null,
     category: '',
     value,
+    interval: null,
     from: 0,
     to: value,
   })
   let at = payload.start
-  const parts = payload.parts.map(({ metric, category, value }) => {
+  const parts = payload.parts.map(({ metric, category, value, interval }) => {
     const from = at
     at += value
-    return { title: metric.title, metric, category, value, from, to: at }
+    return { title: metric.title, metric, category, value, interval, from, to: at }
   })
   return [end('Baseline', payload.start), ...parts, end('Experiment', at)]
 }
@@ -96,7 +112,10 @@ const waterfallScale = (payload: Breakdown): Scale =>
   columnScale(payload.unit, [payload.start, payload.start + payload.total])
 
 const colorOf = (bar: WaterfallBar, position: number, theme: Theme) =>
-  bar.metric ? TREND[trendOf(bar.value)] : position === 0 ? theme.base : theme.exp
+  bar.metric ? TREND[trendOf(bar.value, bar.interval)] : position === 0 ? theme.base : theme.exp
+
+const intervalText = ({ low, high }: Interval, scale: Scale) =>
+  [low, high].map((value) => signed(formatNumber(value, scale), value)).join(' to ')
 
 const valueText = (bar: WaterfallBar, scale: Scale) =>
   bar.metric ? signed(formatNumber(bar.value, scale), bar.value) : formatNumber(bar.value, scale)
@@ -162,12 +181,19 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
   }
 }
 
+const intervalRow = (interval: Interval, scale: Scale): TipRow => ({
+  name: isWithinNoise(interval) ? '95 % interval, within noise' : '95 % interval',
+  color: null,
+  value: `${intervalText(interval, scale)} ${scale.symbol}`,
+})
+
 function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme): HTMLElement {
   const value = `${valueText(bar, scale)} ${scale.symbol}`
   if (!bar.metric) return tipNode(bar.title, [{ name: 'Step', color: null, value }])
   const share = payload.start > 0 ? bar.value / payload.start : null
   return tipNode(bar.title, [
     { name: 'Change', color: colorOf(bar, 1, theme), value },
+    ...(bar.interval ? [intervalRow(bar.interval, scale)] : []),
     { name: 'Share of baseline', color: null, value: signed(format(share, 'ratio'), share) },
     { name: 'Step after this change', color: null, value: format(bar.to, payload.unit, scale) },
   ])
@@ -175,6 +201,9 @@ function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme):
 
 export function describeWaterfall(payload: Breakdown): string {
   const scale = waterfallScale(payload)
-  const [first, ...rest] = waterfallBars(payload).map((bar) => `${bar.title} ${valueText(bar, scale)} ${scale.symbol}`)
+  const [first, ...rest] = waterfallBars(payload).map(
+    (bar) =>
+      `${bar.title} ${valueText(bar, scale)} ${scale.symbol}${isWithinNoise(bar.interval) ? ' (within noise)' : ''}`,
+  )
   return `${payload.title}: ${first}; ${rest.join('; ')}.`
 }

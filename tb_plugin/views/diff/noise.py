@@ -92,5 +92,5 @@ def step_times(base: Part, exp: Part) -> dict[str, Scatter]:
         groups.append(Dots(title, category, labels[::every], numbers[::every], times[::every]))
     if all(len(group.x) < 2 for group in groups):
         return {}
-    x, y = METRICS.metric("step_position"), METRICS.metric("step_total_ns")
+    x, y = METRICS.metric("step_position"), METRICS.metric("step_total_ns", "Step time")
     return {"step_times": Scatter("step_times", "Step times", "selected steps in order", x, y, groups, "")}

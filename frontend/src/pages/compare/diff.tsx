@@ -4,6 +4,7 @@ import { Button } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
+import { isWithinNoise } from '../../lib/color'
 import { format } from '../../lib/format'
 import {
   type Address,
@@ -41,6 +42,7 @@ import { WindowBar } from '../../widgets/windowBar'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
 import { ComparedRow, type Side } from './comparedRow'
 import { diffTables, haveOtherVendors } from './diffTables'
+import { StepTimes } from './stepTimes'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -263,6 +265,7 @@ function Page({ view }: { view: View }) {
   const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
   const waterfall = payloadByName(view, 'waterfall', 'breakdown')
   const idle = payloadByName(view, 'idle_waterfall', 'breakdown')
+  const noise = isWithinNoise(waterfall?.interval) ? 'delta_step_ns' : ''
   const tree = payloadByName(view, 'call_tree', 'tree')
   const settings = payloadByName(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
@@ -281,14 +284,16 @@ function Page({ view }: { view: View }) {
   return (
     <div className={layoutCss.grid}>
       {headline && (
-        <HeadlineCard below>
-          <Headline figures={headline.figures} />
-          {first && (
-            <HeadlineSentence severity={first.severity}>
-              <Sentence notice={first} text={first.text} />{' '}
-              {first.todo && <Sentence notice={first} text={first.todo} />}
-            </HeadlineSentence>
-          )}
+        <HeadlineCard>
+          <StepTimes view={view}>
+            <Headline figures={headline.figures} noise={noise} />
+            {first && (
+              <HeadlineSentence severity={first.severity}>
+                <Sentence notice={first} text={first.text} noise={noise} />{' '}
+                {first.todo && <Sentence notice={first} text={first.todo} />}
+              </HeadlineSentence>
+            )}
+          </StepTimes>
         </HeadlineCard>
       )}
       {isFirst && mind}
