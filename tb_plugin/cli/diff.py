@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin import registry
@@ -26,7 +27,8 @@ from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
-from tb_plugin.views.diff.paired_tables import BY_CLASS, PER_STEP
+from tb_plugin.views.diff.noise import step_intervals
+from tb_plugin.views.diff.paired_tables import BY_CLASS
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
@@ -81,14 +83,6 @@ class _Pair(msgspec.Struct, frozen=True):
             self.workspace.group(self.places[1], self.view_id, params, self.exp_steps), type=Table
         ).rows
 
-    def intervals(self) -> dict[str, Interval | None]:
-        """Returns the 95 % intervals of the changes of facts that are means per step."""
-        waterfall = replace(self, per=PER_STEP).view(1).payloads.get("waterfall")
-        if not isinstance(waterfall, Breakdown):
-            return {}
-        parts = {f"overview.breakdown.{part.category}_mean_ns": part.interval for part in waterfall.parts}
-        return {ALIASES["step_time"]: waterfall.interval, **parts}
-
     def numbers(self) -> tuple[Numbers, Numbers]:
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
@@ -121,7 +115,7 @@ def diff(arguments: argparse.Namespace) -> int:
         steps = (arguments.base_steps, arguments.steps)
         pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
         sides = pair.numbers() if gates or arguments.format == "json" else None
-        verdicts = _verdicts(pair, gates, sides, strict=arguments.strict) if sides else []
+        verdicts = _verdicts(gates, sides, strict=arguments.strict) if sides else []
         if arguments.format == "json" and sides:
             _print_json(pair, sides, verdicts)
         else:
@@ -132,10 +126,22 @@ def diff(arguments: argparse.Namespace) -> int:
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
 
 
-def _verdicts(pair: _Pair, gates: Sequence[Gate], sides: tuple[Numbers, Numbers], *, strict: bool) -> list[Verdict]:
-    intervals = pair.intervals() if gates else {}
+def _verdicts(gates: Sequence[Gate], sides: tuple[Numbers, Numbers], *, strict: bool) -> list[Verdict]:
+    intervals = _intervals(sides) if gates else {}
     base, exp = (side.facts for side in sides)
     return [judge(gate, base, exp, intervals.get(gate.fact), strict=strict) for gate in gates]
+
+
+def _intervals(sides: tuple[Numbers, Numbers]) -> dict[str, Interval]:
+    """Returns the 95 % intervals of the changes of facts that are means per step."""
+    if not all("steps" in side.tables for side in sides):
+        return {}
+    base, exp = (pa.Table.from_pylist(msgspec.json.decode(side.tables["steps"])) for side in sides)
+    columns = dict.fromkeys(("total_ns", *base.column_names, *exp.column_names))
+    keys = [key for key in columns if key.endswith("_ns")]
+    facts = {key: f"overview.breakdown.{key.removesuffix('_ns')}_mean_ns" for key in keys}
+    facts["total_ns"] = ALIASES["step_time"]
+    return {facts[key]: interval for key, interval in step_intervals(base, exp, keys).items()}
 
 
 def _view(base: Entry, exp: Entry) -> str:

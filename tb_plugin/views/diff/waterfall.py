@@ -97,7 +97,7 @@ def waterfall(
     return Breakdown(
         name=name,
         title=title,
-        subtitle=f"{window}; the parts sum exactly{noise_count(intervals.values())}",
+        subtitle=f"{noise_count(intervals.values())}{window}; the parts sum exactly",
         unit="ns",
         total=exp.total_ns - base.total_ns,
         parts=[
