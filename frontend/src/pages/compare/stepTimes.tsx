@@ -14,7 +14,7 @@ export function StepTimes({ view, children }: { view: View; children: ReactNode 
       <div className={css.answer}>{children}</div>
       {scatter && (
         <div className={css.chart}>
-          <ScatterPlot scatter={scatter} height={HEIGHT_PX} />
+          <ScatterPlot scatter={scatter} height={HEIGHT_PX} isFitted />
         </div>
       )}
     </>
