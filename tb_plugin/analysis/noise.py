@@ -27,9 +27,9 @@ _T_QUANTILE = (_NORMAL_QUANTILE, 2.372271, 2.822499, 2.555850, 1.589534)
 def change_intervals(base: Int64, exp: Int64, scales: tuple[float, float] = (1.0, 1.0)) -> tuple[Float64, Float64]:
     """Returns the low and high ends of the 95 % intervals of mean(exp) - mean(base).
 
-    Both arrays have one row per change and one column per step, at least ``MIN_STEPS``. Before they are compared,
-    the means are multiplied by ``scales``. The result depends only on the arguments. Swapping the sides swaps and
-    negates the ends.
+    Both arrays have one row per change and one column per step, at least ``MIN_STEPS``. Before they are compared, the
+    means are multiplied by ``scales``. The first row, such as the step time, seeds the resampling, so that results depend
+    only on the arguments. Swapping the sides swaps and negates the ends.
     """
     (base_mean, base_error), (exp_mean, exp_error) = (
         _resampled(side, scale) for side, scale in zip((base, exp), scales, strict=True)
@@ -53,7 +53,7 @@ def _resampled(samples: Int64, scale: float) -> tuple[Float64, Float64]:
     count = samples.shape[1]
     mean = samples.mean(axis=1)
     centred = (samples - mean[:, None]).T * np.sqrt(count / (count - 1))
-    random = np.random.default_rng(zlib.crc32(np.ascontiguousarray(samples, np.int64).tobytes()))
+    random = np.random.default_rng(zlib.crc32(samples[0].astype(np.int64).tobytes()))
     errors = np.empty((RESAMPLES, len(samples)))
     at_once = max(1, _DRAWS_AT_ONCE // count)
     for start in range(0, RESAMPLES, at_once):

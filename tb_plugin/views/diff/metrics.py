@@ -101,7 +101,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
-            "step_position": ("Position", "Position of the step among the selected steps."),
+            "step_position": ("Selected step", "Position of the step among the selected steps."),
             "tree_node": ("Node", "Node number in the call tree."),
             "parent_node": ("Parent", "Parent node number; -1 for training stages."),
         },

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
-from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.noise import MIN_STEPS, change_intervals
-from tb_plugin.lib.arrays import Int64
 from tb_plugin.payloads import Dots, Figure, Interval, Scatter
 from tb_plugin.views.diff.metrics import METRICS
 
@@ -32,27 +32,34 @@ def step_noise(base: Part, exp: Part, keys: Sequence[str], divisors: tuple[int, 
     frames = [part.frames.get("steps") for part in (base, exp)]
     if None in frames:
         return None
-    base_steps, exp_steps = (_samples(frame, keys) for frame in frames if frame is not None)
-    counts = (base_steps.shape[1], exp_steps.shape[1])
-    if min(counts) < MIN_STEPS:
-        return None
-    scales = (counts[0] / divisors[0], counts[1] / divisors[1])
-    ends = [np.rint(each).astype(np.int64).tolist() for each in change_intervals(base_steps, exp_steps, scales)]
-    step, *parts = (Interval(low, high) for low, high in zip(*ends, strict=True))
-    return Noise(step, dict(zip(keys, parts, strict=True)))
+    one, other = (frame.data for frame in frames if frame is not None)
+    scales = (one.num_rows / divisors[0], other.num_rows / divisors[1])
+    found = step_intervals(one, other, ("total_ns", *keys), scales)
+    return Noise(found["total_ns"], {key: found[key] for key in keys}) if found else None
 
 
-def _samples(frame: Frame, keys: Sequence[str]) -> Int64:
-    count = frame.data.num_rows
-    columns = [
-        frame.data[key].to_numpy() if key in frame.data.column_names else np.zeros(count, np.int64) for key in keys
+def step_intervals(
+    base: pa.Table, exp: pa.Table, keys: Sequence[str], scales: tuple[float, float] = (1.0, 1.0)
+) -> dict[str, Interval]:
+    """Returns the intervals of the columns of two tables with one row per step; none if a side has too few steps.
+
+    A missing column is 0 in all steps.
+    """
+    if min(base.num_rows, exp.num_rows) < MIN_STEPS:
+        return {}
+    samples = [
+        np.stack(
+            [np.asarray(side[key]) if key in side.column_names else np.zeros(side.num_rows, np.int64) for key in keys]
+        )
+        for side in (base, exp)
     ]
-    return np.stack((frame.data["total_ns"].to_numpy(), *columns))
+    low, high = change_intervals(samples[0], samples[1], scales)
+    return {key: Interval(round(low[i]), round(high[i])) for i, key in enumerate(keys)}
 
 
 def noise_count(intervals: Collection[Interval]) -> str:
     within = sum(not each.is_significant for each in intervals)
-    return f"; {within} of {len(intervals)} changes are within noise" if intervals else ""
+    return f"{within} of {len(intervals)} changes are within noise; " if intervals else ""
 
 
 def noise_note(noise: Noise | None) -> str:
@@ -92,5 +99,5 @@ def step_times(base: Part, exp: Part) -> dict[str, Scatter]:
         groups.append(Dots(title, category, labels[::every], numbers[::every], times[::every]))
     if all(len(group.x) < 2 for group in groups):
         return {}
-    x, y = METRICS.metric("step_position"), METRICS.metric("step_total_ns")
+    x, y = METRICS.metric("step_position"), METRICS.metric("step_total_ns", "Step time")
     return {"step_times": Scatter("step_times", "Step times", "selected steps in order", x, y, groups, "")}

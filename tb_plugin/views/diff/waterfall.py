@@ -80,7 +80,7 @@ def waterfall(
     return Breakdown(
         name="waterfall",
         title=title,
-        subtitle=f"{window}; the parts sum exactly{noise_count(intervals.values())}",
+        subtitle=f"{noise_count(intervals.values())}{window}; the parts sum exactly",
         unit="ns",
         total=exp.total_ns - base.total_ns,
         parts=[
