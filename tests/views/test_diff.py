@@ -570,6 +570,21 @@ def test_options_that_differ() -> None:
     assert (row["base_setting"], row["exp_setting"]) == ("with_stack", "record_shapes, with_stack")
 
 
+def test_settings_that_every_recording_has_of_its_own_are_no_difference() -> None:
+    def side(number: int, **more: Any) -> TraceBuilder:
+        own = {
+            "timestamp": 10**9 + number,
+            "out_dir": f"/runs/{number}",
+            "startTime": number,
+            "model": f"/data/{number}/model",
+        }
+        nested = {"pid": number, "notes": "x" * 400}
+        return two_steps(5, 10).meta(metadata={**own, "nested": nested, **more}, recorded=f"2026-11-0{number} 10:00:00")
+
+    assert rows(side(1), side(2), "settings", "setting") == {}
+    assert set(rows(side(1), side(2, base_image="rocm"), "settings", "setting")) == {"metadata.base_image"}
+
+
 def test_a_trace_without_events() -> None:
     one = trace()
     view = page(one, two_steps(5, 10))

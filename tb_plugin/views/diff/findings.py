@@ -36,6 +36,7 @@ _ALWAYS_DIFFERENT = re.compile(
     r"(time|date|datetime|timestamp|stamp|path|file|filename|dir|directory|folder|pid|uuid|port|url|cmdline|argv)s?",
     re.IGNORECASE,
 )
+_TRUNCATED_JSON = re.compile(r"[{\[].*[^}\]]", re.DOTALL)
 _PATH = re.compile(r"(/|~/|[A-Za-z]:\\|[a-z0-9]+://)\S*$|\d{4}-\d\d-\d\d[T ]\d\d:")
 
 
@@ -104,18 +105,19 @@ def settings(base: Part, exp: Part) -> Frame:
 def _is_incidental(key: str, *values: str | None) -> bool:
     """Returns whether a setting says nothing about the program: each recording has a value of its own."""
     words = re.split(r"[._\-\s]|(?<=[a-z])(?=[A-Z])", key)
-    return bool(_ALWAYS_DIFFERENT.fullmatch(words[-1]) or any(_PATH.match(value or "") for value in values))
+    is_own = any(_PATH.match(value or "") or _TRUNCATED_JSON.fullmatch(value or "") for value in values)
+    return is_own or bool(_ALWAYS_DIFFERENT.fullmatch(words[-1]))
 
 
 def _settings(part: Part) -> dict[str, str]:
     found: dict[str, str] = {}
+    devices = part.payloads["devices"]
+    if isinstance(devices, Figures) and devices.figures:
+        found["Device"] = ", ".join(dict.fromkeys(str(f.value) for f in devices.figures))
     configuration = part.payloads.get("configuration")
     if isinstance(configuration, Figures):
         stated = [f for f in configuration.figures if f.metric.key != "trace_id" and f.value not in (None, "")]
         found |= {f.metric.title: str(f.value) for f in stated}
-    devices = part.payloads["devices"]
-    if isinstance(devices, Figures) and devices.figures:
-        found["Device"] = ", ".join(dict.fromkeys(str(f.value) for f in devices.figures))
     return found
 
 
