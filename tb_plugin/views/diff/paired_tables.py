@@ -111,6 +111,11 @@ def join(
     )
 
 
+def shown_measure(base: Part, table: PairedTable, exp: Part, measure: str) -> str:
+    """Returns the time column of the table that is compared, or the first of all."""
+    return _measures(table, [frame for side in (base, exp) if (frame := table.frame(side))], measure)[0]
+
+
 def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
     left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()

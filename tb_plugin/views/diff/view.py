@@ -74,6 +74,7 @@ from tb_plugin.views.diff.paired_tables import (
     own_ns,
     range_frames,
 )
+from tb_plugin.views.diff.row_noise import noise_figures, noisy_join, row_samples
 from tb_plugin.views.diff.waterfall import (
     IDLE,
     ON_DEVICE,
@@ -134,7 +135,7 @@ class Diff(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any()), **_reported_times(trace, params)},
-            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
+            frames={"call_tree": call_tree(trace, selection), **range_frames(trace), **row_samples(trace, selection)},
             payloads={"devices": Figures("devices", "Devices", "", names), **_vendors(trace), **_idle(trace, params)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
@@ -151,14 +152,14 @@ class Diff(DeclaredView, entry=VIEW):
         )
         wanted = [table for table in tables if table.name == params.table] or tables
         frames = {
-            table.name: join(
+            table.name: noisy_join(
                 sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
             )
             for table in wanted
         }
         frames |= modes_frame(sides.base, sides.exp)
         frames["settings"] = settings(sides.base, sides.exp)
-        payloads = _payloads(sides) if params.table is None else {}
+        payloads = _payloads(sides) | noise_figures([*frames.values()]) if params.table is None else {}
         whole = Part(_coverage(sides), frames=frames, payloads=payloads, layout=(*payloads, *frames))
         return answer_view(self, whole, params)
 
