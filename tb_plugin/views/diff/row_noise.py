@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from tb_plugin.analysis.noise import MIN_STEPS, change_intervals, is_significant
 from tb_plugin.analysis.operator_calls import operator_calls, reported_calls
 from tb_plugin.analysis.selection import Selection, steps_of
 from tb_plugin.lib.arrays import Bool, Int64
-from tb_plugin.lib.groupby import Whole, group, sum_by
+from tb_plugin.lib.groupby import Whole, group, places_of, sum_by
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -29,7 +28,12 @@ from tb_plugin.views.diff.paired_tables import ALL_MEASURES, PairedTable, Scalin
 
 # Tables with known noise, and the tables of a part that contain their times by step.
 SAMPLES: Mapping[str, str] = MappingProxyType(
-    {"operators": "operator_steps", "kernels": "kernel_steps", "runtime_calls": "runtime_call_steps"}
+    {
+        "operators": "operator_steps",
+        "operators_by_shape": "operator_shape_steps",
+        "kernels": "kernel_steps",
+        "runtime_calls": "runtime_call_steps",
+    }
 )
 # Limits memory and time: rows times steps of a table, rows with most time first.
 MAX_CELLS = 2**18
@@ -47,43 +51,56 @@ def row_samples(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
 
 
 def _frames(trace: TraceTable, selection: Selection, steps: Steps) -> Iterator[Frame]:
-    texts, count = trace.strings, len(steps.label)
     kernels = selection.of(trace, EventKind.KERNEL)
     launch = launched_by(trace, kernels)
     is_launched = (trace.launch[kernels] != MISSING) & (launch != MISSING)
     step = np.where(is_launched, steps.at(trace.start_ns[launch], on_host=True), steps.at(trace.start_ns[kernels]))
-    yield _by_step(SAMPLES["kernels"], texts, trace.name[kernels], step, {"total_ns": trace.dur_ns[kernels]}, count)
+    yield from _by_step(
+        "kernels", trace, {"name": trace.name[kernels]}, step, {"total_ns": trace.dur_ns[kernels]}, steps
+    )
     calls = selection.of(trace, EventKind.RUNTIME)
-    spans = Spans(trace.track[calls], trace.start_ns[calls], trace.ends(calls))
-    once = is_top_level(trace.name[calls], spans)
+    names = trace.name[calls]
+    once = is_top_level(names, Spans(trace.track[calls], trace.start_ns[calls], trace.ends(calls)))
     times = {"host_self_ns": trace.self_ns[calls], "host_total_ns": np.where(once, trace.dur_ns[calls], 0)}
     step = steps.at(trace.start_ns[calls], on_host=True)
-    yield _by_step(SAMPLES["runtime_calls"], texts, trace.name[calls], step, times, count)
+    yield from _by_step("runtime_calls", trace, {"name": names}, step, times, steps)
     operators = operator_calls(trace, selection) if reported_calls(trace) is None else None
     if operators is None or operators.is_replayed.any():  # the steps of replayed calls are unknown
         return
-    once = outermost_of(operators.name, operators.spans, operators.parent)
-    times = {
-        "host_self_ns": operators.host_self_ns,
-        "device_self_ns": operators.device_self_ns,
-        "host_total_ns": np.where(once, operators.host_total_ns, 0),
-        "device_total_ns": np.where(once, operators.device_total_ns, 0),
-    }
     step = steps.at(operators.spans.start, on_host=True)
-    yield _by_step(SAMPLES["operators"], texts, operators.name, step, times, count)
+    keys: dict[str, Whole] = {"name": operators.name}
+    for name, key in (("operators", "name"), ("operators_by_shape", "input_shape")):
+        keys |= {key: operators.shape if key == "input_shape" else operators.name}
+        once = outermost_of(_rows_of(keys), operators.spans, operators.parent)
+        times = {
+            "host_self_ns": operators.host_self_ns,
+            "device_self_ns": operators.device_self_ns,
+            "host_total_ns": np.where(once, operators.host_total_ns, 0),
+            "device_total_ns": np.where(once, operators.device_total_ns, 0),
+        }
+        yield from _by_step(name, trace, keys, step, times, steps)
 
 
-def _by_step(name: str, texts: Any, names: Whole, step: Int64, times: Mapping[str, Int64], count: int) -> Frame:
-    groups = group(names) if len(names) else None
-    size = 0 if groups is None else len(groups)
-    cell = np.where(step == MISSING, MISSING, (groups.of if groups else step) * count + step)
-    sums = {key: sum_by(cell, values, size * count).reshape(size, count) for key, values in times.items()}
-    largest = np.argsort(-sum(each.sum(axis=1) for each in sums.values()), kind="stable")[: MAX_CELLS // count]
-    ids = names[groups.first][largest] if groups else names
-    lists = {
-        key: pa.FixedSizeListArray.from_arrays(pa.array(each[largest].ravel()), count) for key, each in sums.items()
-    }
-    return Frame(name, name, [], pa.table({"name": texts.take(ids).cast(pa.string()), **lists}), ("name",), "name")
+def _rows_of(keys: Mapping[str, Whole]) -> Int64:
+    ids = [*keys.values()]
+    return group(*ids).of if len(ids[0]) else np.empty(0, np.int64)
+
+
+def _by_step(
+    name: str, trace: TraceTable, keys: Mapping[str, Whole], step: Int64, times: Mapping[str, Int64], steps: Steps
+) -> Iterator[Frame]:
+    if not len(step):
+        return
+    groups, count = group(*keys.values()), len(steps.label)
+    largest = np.argsort(-groups.sum(sum(times.values(), np.zeros(len(step), np.int64))), kind="stable")
+    largest = largest[: MAX_CELLS // count]
+    row = places_of(largest, len(groups)).astype(np.int64)[groups.of]
+    cell = np.where((row == MISSING) | (step == MISSING), MISSING, row * count + step)
+    sums = {key: sum_by(cell, values, len(largest) * count) for key, values in times.items()}
+    first = groups.first[largest]
+    texts = {key: pc.fill_null(trace.strings.take(ids[first]).cast(pa.string()), "") for key, ids in keys.items()}
+    lists = {key: pa.FixedSizeListArray.from_arrays(pa.array(each), count) for key, each in sums.items()}
+    yield Frame(SAMPLES[name], SAMPLES[name], [], pa.table({**texts, **lists}), tuple(keys), "name")
 
 
 @cached_by_argument
@@ -100,8 +117,7 @@ def noisy_join(
         or not frame.data.num_rows
     ):
         return frame
-    names = frame.data["name"].combine_chunks()
-    one, other = (_matrix(side.data, shown, names) for side in sides if side is not None)
+    one, other = (_matrix(side, shown, frame.data) for side in sides if side is not None)
     counts = (one[0].shape[1], other[0].shape[1])
     scales = (counts[0] / scaling.base, counts[1] / scaling.exp)
     seeds = [np.asarray(part.frames["steps"].data["total_ns"])[None, :] for part in (base, exp)]
@@ -121,12 +137,16 @@ def noisy_join(
     return replace(frame, data=data, columns=[*frame.columns, *metrics])
 
 
-def _matrix(data: pa.Table, measure: str, names: pa.Array) -> tuple[Int64, Bool]:
+def _matrix(samples: Frame, measure: str, rows: pa.Table) -> tuple[Int64, Bool]:
     """Returns the times of these rows by step, and a mask of the rows with known times."""
-    lists = data[measure].combine_chunks()
-    samples = np.asarray(lists.flatten()).reshape(len(lists), lists.type.list_size)
-    place = np.asarray(pc.fill_null(pc.index_in(names, data["name"]), MISSING))
-    return np.vstack((samples, np.zeros_like(samples[:1], shape=(1, samples.shape[1]))))[place], place != MISSING
+    lists = samples.data[measure].combine_chunks()
+    times = np.asarray(lists.flatten()).reshape(len(lists), lists.type.list_size)
+    wanted, present = (
+        pc.binary_join_element_wise(*(each[key].cast(pa.string()) for key in samples.row_key), "\0")
+        for each in (rows, samples.data)
+    )
+    place = np.asarray(pc.fill_null(pc.index_in(wanted, present), MISSING))
+    return np.vstack((times, np.zeros((1, times.shape[1]), np.int64)))[place], place != MISSING
 
 
 def _intervals(
