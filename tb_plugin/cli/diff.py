@@ -31,7 +31,7 @@ from tb_plugin.views.diff.noise import step_intervals
 from tb_plugin.views.diff.paired_tables import BY_CLASS
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _UNKNOWN_NOISE = (
     "Noise is known only for step times and their parts, and only with 3 steps or more on each side. The other gates "
     "fail on every change beyond the limit."
@@ -236,7 +236,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
-    waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
+    waterfall = whole.payloads.get("waterfall")
     # Tables of traces always exist, even if they are empty.
     found = [name for name, payload in whole.payloads.items() if isinstance(payload, Table)]
     names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
@@ -245,7 +245,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
         "baseline": _side(pair.base, pair.base_steps, sides[0], pair.captures[0]),
         "experiment": _side(pair.exp, pair.exp_steps, sides[1], pair.captures[1]),
         "per": pair.per,
-        **{name: _waterfall(each) if isinstance(each, Breakdown) else None for name, each in waterfalls.items()},
+        "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
         "findings": findings(whole.payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
         "call_tree": {value: _nodes(view.payloads.get("call_tree")) for value, view in trees.items()},

@@ -51,6 +51,7 @@ export interface WorkerInfo {
  *     if known.
  */
 export interface SpanInfo {
+  device: string | null
   files: string[]
   format: string
   fraction: number
@@ -61,6 +62,7 @@ export interface SpanInfo {
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
+  step_count: number | null
   time_unix_ms: number | null
 }
 /**

@@ -104,11 +104,9 @@ def _by_step(
 
 
 @cached_by_argument
-def noisy_join(
-    base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = ""
-) -> Frame:
+def noisy_join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, by: str = "") -> Frame:
     """Returns ``join``, with the intervals of the changes as hidden columns if they are known."""
-    frame = join(base, table, exp, measure, scaling, slower=slower, by=by)
+    frame = join(base, table, exp, measure, scaling, by=by)
     shown = shown_measure(base, table, exp, measure)
     sides = [part.frames.get(SAMPLES.get(table.name, "")) for part in (base, exp)]
     if (
