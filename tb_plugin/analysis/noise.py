@@ -42,7 +42,7 @@ def change_intervals(base: Int64, exp: Int64, scales: tuple[float, float] = (1.0
     return change - expansion * errors[-1 - edge], change - expansion * errors[edge]
 
 
-def is_significant(low: Float64, high: Float64) -> Bool:
+def is_significant(low: Float64 | Int64, high: Float64 | Int64) -> Bool:
     """Returns whether the intervals exclude 0."""
     found: Bool = (low > 0) | (high < 0)
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, Scatter, View
+from tb_plugin.payloads import Breakdown, Figures, Notice, Notices, Scatter, Table, View
 from tb_plugin.views.diff.view import Diff
-from tests.builders import TraceBuilder, trace, whole_part
+from tests.builders import TraceBuilder, kernel, trace, whole_part
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -112,3 +113,59 @@ def test_the_chart_has_the_steps_of_both_sides() -> None:
 
 def test_one_step_on_each_side_is_no_chart() -> None:
     assert "step_times" not in page(run([100], [50]), run([140], [50])).payloads
+
+
+def with_kernels(*launches: Sequence[tuple[str, int]]) -> TraceBuilder:
+    """Steps of 500 us with an operator and kernels of so many microseconds."""
+    builder = trace()
+    for number, step in enumerate(launches):
+        at = 1000 * number
+        builder.step(number, at, 500).op("aten::mm", at, 100)
+        for place, (name, dur) in enumerate(step):
+            builder.launches(kernel(name, dur, at + 200 + 100 * place), at=at + 10 + 20 * place, dur=10)
+    return builder
+
+
+KERNELS = with_kernels(*([("gemm", 20 + i), ("relu", 30 - 10 * (i % 2))] for i in range(4)))
+LATER = with_kernels(*([("gemm", 40 + i), ("relu", 20 + 9 * (i % 2)), ("copy", 5)] for i in range(4)))
+
+
+def table(base: TraceBuilder, exp: TraceBuilder, name: str, **extra: str) -> dict[str, dict[str, Any]]:
+    parts = [whole_part(each.table(), "diff") for each in (base, exp)]
+    found = Diff().answer(parts, Params(table=name, limit=None, extra=tuple(extra.items())))
+    assert isinstance(found, Table)
+    return {row["name"]: row for row in found.rows}
+
+
+def test_rows_have_verdicts() -> None:
+    rows = table(KERNELS, LATER, "kernels")
+    assert {name: row["noise"] for name, row in rows.items()} == {
+        "gemm": "significant",
+        "relu": "within noise",
+        "copy": "significant",
+    }
+    for row in rows.values():
+        assert row["interval_low_ns"] <= row["delta_ns"] <= row["interval_high_ns"]
+    (mm,) = (row for row in table(KERNELS, LATER, "operators", measure="device_self_ns").values())
+    assert mm["noise"] == "significant" and mm["interval_low_ns"] > 0
+    host = table(KERNELS, LATER, "operators", measure="host_self_ns")["aten::mm"]  # one more launch of 10 us
+    assert (host["noise"], host["interval_low_ns"], host["interval_high_ns"]) == ("significant", -10_000, -10_000)
+    assert table(KERNELS, LATER, "runtime_calls")["cudaLaunchKernel"]["noise"] in ("significant", "within noise")
+    assert "noise" not in table(KERNELS, LATER, "kernels", measure="all")["gemm"]
+
+
+def test_verdicts_are_counted() -> None:
+    noise = page(KERNELS, LATER).payloads["noise"]
+    assert isinstance(noise, Figures)
+    assert ("Kernels", "1 of 3 changes are within noise") in [(f.metric.title, f.value) for f in noise.figures]
+
+
+def test_rows_of_few_steps_have_no_verdict() -> None:
+    few = with_kernels([("gemm", 20)], [("gemm", 21)])
+    assert "noise" not in table(few, LATER, "kernels")["gemm"] and "noise" not in page(few, LATER).payloads
+
+
+def test_rows_beyond_the_limit_have_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_plugin.views.diff.row_noise.MAX_CELLS", 8)
+    rows = table(KERNELS, LATER, "kernels")
+    assert rows["copy"]["noise"] is None and rows["gemm"]["noise"] == "significant"

@@ -53,6 +53,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "setting": ("Setting", "Setting of machine, software or profiler."),
+            "noise": ("Noise", "within noise: the 95 % interval of the change contains 0. Otherwise: significant."),
             "presence": ("In", "both: baseline and experiment. new: experiment only. gone: baseline only."),
             "base_setting": ("Baseline", "Setting of the baseline."),
             "exp_setting": ("Experiment", "Setting of the experiment."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -57,9 +57,8 @@ def step_intervals(
     return {key: Interval(round(low[i]), round(high[i])) for i, key in enumerate(keys)}
 
 
-def noise_count(intervals: Collection[Interval]) -> str:
-    within = sum(not each.is_significant for each in intervals)
-    return f"{within} of {len(intervals)} changes are within noise; " if intervals else ""
+def noise_count(within: int, count: int) -> str:
+    return f"{within} of {count} changes are within noise"
 
 
 def noise_note(noise: Noise | None) -> str:

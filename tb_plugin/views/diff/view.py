@@ -70,6 +70,7 @@ from tb_plugin.views.diff.paired_tables import (
     own_ns,
     range_frames,
 )
+from tb_plugin.views.diff.row_noise import noise_figures, noisy_join, row_samples
 from tb_plugin.views.diff.step_parts import finer_steps, is_on_device, step_parts
 from tb_plugin.views.diff.waterfall import StepTime, headline, leading_part, step_time, waterfall
 
@@ -134,6 +135,7 @@ class Diff(DeclaredView, entry=VIEW):
                 "call_tree": call_tree(trace, selection),
                 "step_parts": step_parts(trace, params.steps),
                 **range_frames(trace),
+                **row_samples(trace, selection),
             },
             payloads={"devices": Figures("devices", "Devices", "", names), **_vendors(trace)},
             layout=("call_tree",),
@@ -151,12 +153,12 @@ class Diff(DeclaredView, entry=VIEW):
         )
         wanted = [table for table in tables if table.name == params.table] or tables
         frames = {
-            table.name: join(sides.base, table, sides.exp, sides.measure, sides.scaling, by=sides.leading)
+            table.name: noisy_join(sides.base, table, sides.exp, sides.measure, sides.scaling, by=sides.leading)
             for table in wanted
         }
         frames |= modes_frame(sides.base, sides.exp)
         frames["settings"] = settings(sides.base, sides.exp)
-        payloads = _payloads(sides) if params.table is None else {}
+        payloads = _payloads(sides) | noise_figures([*frames.values()]) if params.table is None else {}
         whole = Part(_coverage(sides), frames=frames, payloads=payloads, layout=(*payloads, *frames))
         return answer_view(self, whole, params)
 

@@ -77,10 +77,12 @@ def waterfall(
     changes = part_differences(base, exp)
     metrics = [each for each in exp.metrics if base.parts[each.key] or exp.parts[each.key]]
     intervals = {} if noise is None else {each.key: noise.parts[each.key] for each in metrics}
+    within = sum(not each.is_significant for each in intervals.values())
+    count = f"{noise_count(within, len(intervals))}; " if intervals else ""
     return Breakdown(
         name="waterfall",
         title=title,
-        subtitle=f"{noise_count(intervals.values())}{window}; the parts sum exactly",
+        subtitle=f"{count}{window}; the parts sum exactly",
         unit="ns",
         total=exp.total_ns - base.total_ns,
         parts=[
