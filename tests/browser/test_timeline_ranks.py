@@ -124,9 +124,9 @@ def ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(tab: Tab) -> None:
     frame.get_by_role("button", name="Show all 4").click()
     frame = tab.settle()
     assert tab.state()["ranks"] == "*" and len(sections(frame)) == 4
-    frame.get_by_role("radio", name="From the first step").click()
+    frame.get_by_role("radio", name="By step: the selected or first common one").click()
     frame = tab.settle()
-    assert tab.state()["align"] == "start" and "from the first step" in foot(frame)
+    assert tab.state()["align"] == "start" and "by step" in foot(frame)
     tab.follow(**{key: unquote(value) for key, value in tab.state().items()} | {"ranks": "rank3,rank2,rank1"})
     frame.get_by_label("Order of the ranks").select_option("rank")
     frame = tab.settle()
