@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.advice import read_more, todo_of
+from tb_plugin.analysis.advice import read_more, snippet_of, todo_of
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers
 from tb_plugin.analysis.busy_intervals import device_busy
@@ -275,18 +275,19 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         figures: list[Figure],
         severity: Severity = "medium",
         todo: str | None = None,
+        case: str = "",
         measure: str | None = None,
         threshold: float | None = None,
         evidence: Link | None = TIMELINE,
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "medium",
     ) -> Notice:
-        """Returns a notice for this rule. If ``todo`` is None, the notice contains the profiler's advice for the rule."""
+        """Returns a notice for this rule. ``case`` selects the profiler's advice; ``todo`` replaces its text."""
         return Notice(
             rule=rule.id,
             severity=severity,
             text=text,
-            todo=self.todo(rule) if todo is None else todo,
+            todo=self.todo(rule, case) if todo is None else todo,
             figures=figures,
             measure=measure,
             threshold=threshold,
@@ -294,6 +295,7 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
             references=read_more(self.trace, rule.advice or rule.id),
             why=why,
             confidence=confidence,
+            snippet=snippet_of(self.trace, *([rule.advice_key(case)] if case else []), rule.advice or rule.id),
         )
 
     @cached_property

@@ -444,6 +444,7 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
+  snippet: string
   text: string
   threshold: number | null
   title: string
