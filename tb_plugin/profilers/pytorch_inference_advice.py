@@ -34,6 +34,7 @@ INFERENCE = {
         "end-of-sequence every few tokens. Keep conditions on the device: torch.where() instead of nonzero() and boolean "
         "masks.",
         (("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution"),),
+        snippet="tokens = torch.stack(outputs).cpu()  # one copy per response",
     ),
     "communication.inference": Advice("", (("PyTorch: distributed", f"{DOCS}/distributed.html"),)),
     "redundant_casts.inference": Advice(

@@ -151,7 +151,7 @@ TRAINING = {
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
         snippet="for i, (x, y) in enumerate(loader):\n"
-        "    is_last = (i + 1) % 4 == 0  # reduce gradients every 4 batches\n"
+        "    is_last = (i + 1) % 4 == 0\n"
         "    with contextlib.nullcontext() if is_last else model.no_sync():\n"
         "        (loss_fn(model(x), y) / 4).backward()\n"
         "    if is_last:\n"
