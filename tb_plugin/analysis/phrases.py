@@ -33,7 +33,7 @@ def vendor_words(text: str, device: str) -> str:
     Code and placeholders keep them: ``.to(device)``, ``{device}``, ``device=...``.
     """
     text = _HOST.sub("CPU", text)
-    if device in ("", "Device"):
+    if device.lower() == "device":
         return text
 
     def word(found: re.Match[str]) -> str:

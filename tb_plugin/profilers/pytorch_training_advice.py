@@ -283,8 +283,8 @@ TRAINING = {
     ),
     "pipeline_bubble": Advice(
         "Use more micro-batches per stage, or an interleaved or zero-bubble schedule (torch.distributed.pipelining: "
-        "ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the stages: compare the ranks of the stages on "
-        "the Distributed page.",
+        "ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the stages: compare their ranks on the page "
+        "Ranks.",
         (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
     ),
     "offload_copies": Advice(

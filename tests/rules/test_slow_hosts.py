@@ -67,7 +67,7 @@ def test_what_waits_for_launches_is_told() -> None:
     assert (told["step_launches"], told["launching_ratio"]) == (20, 0.8)
     assert words(found) == (
         "In each 1.00 ms step, GPUs wait 800 µs for launches. A launch takes 40.0 µs of CPU time, and half of the "
-        "kernels take at most 10.0 µs."
+        "kernels take at most 10.0 µs. A captured graph also removes the Python between launches."
     )
 
 

@@ -17,7 +17,7 @@ from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
-from tb_plugin.analysis.phrases import capitalized
+from tb_plugin.analysis.phrases import capitalized, vendor_words
 from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.severity import severity_of
@@ -67,6 +67,8 @@ _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {s
 MIN_EARLIER = 0.1
 _ALL = 0.95
 """From this share of a category, one name stands for all of it."""
+_NAMED = 0.1
+"""Minimum share of a category for naming its largest event."""
 _MAX_KERNEL_GROUPS = 3
 _CLASSES = {
     KernelClass.OTHER: "unknown",
@@ -284,7 +286,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
     runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {_device_word(trace)} runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
-    todo = trace.recorder.todo("recording_began_mid_flight")
+    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), _device_word(trace))
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
@@ -340,7 +342,10 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
         is_all = cost.name_ns >= _ALL * cost.part_ns
         # The line says more than the name of the loader.
-        if not (is_all and cost.category == "dataloader" and cost.line is not None):
+        is_known = is_all and cost.category == "dataloader" and cost.line is not None
+        if cost.name_ns < _NAMED * cost.part_ns:
+            return "", figures
+        if not is_known:
             text = f"{share} {{largest_name}}" + ("" if is_all else " ({largest_name_ns})")
         figures.append(METRICS.figure("largest_name", trace.strings[cost.name]))
         figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))

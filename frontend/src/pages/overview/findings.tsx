@@ -140,9 +140,9 @@ function ChecksRun(props: { figures: readonly Figure[]; isSaid: boolean }) {
   if (isSaid && !lacks && !left && !silent) return null
   return (
     <p className={css.looked}>
-      {looked === rules && !lacks ? `All ${rules} checks ran` : `${looked} of ${rules} checks ran`}
+      {looked === rules ? `All ${rules} checks ran` : `${looked} of ${rules} checks ran`}
       {left}.{silent}
-      {lacks && ` These checks had less to look at, because not recorded: ${lacks}.`}
+      {lacks && ` Some checks need data that is not recorded: ${lacks}.`}
     </p>
   )
 }

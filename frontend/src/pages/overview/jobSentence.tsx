@@ -14,7 +14,8 @@ import { Sentence } from '../../widgets/notices'
 
 const VIEW = 'distributed'
 
-const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
+/** Whether the other ranks' traces say more about a finding. */
+export const needsJob = ({ evidence }: Notice) => evidence?.view === VIEW
 
 /** Number of workers in the Distributed view; 0 if unavailable. */
 export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' | 'profile'>): number {
@@ -86,7 +87,7 @@ const ToDistributed = ({ text }: { text: string }) => <LinkButton onClick={() =>
 
 /** Behind a finding that needs the other ranks. */
 export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
-  isOpen(notice) ? (
+  needsJob(notice) ? (
     <>
       {' '}
       <ToDistributed text="Compare all ranks" />

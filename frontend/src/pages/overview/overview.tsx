@@ -35,7 +35,7 @@ import { Advice, Sentence } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
 import { useQueryWithoutDismissed } from './dismissedFindings'
 import { FindingsCard } from './findings'
-import { type Job, JobSentence, useJob } from './jobSentence'
+import { type Job, JobSentence, needsJob, useJob } from './jobSentence'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './overview.module.css'
@@ -206,9 +206,15 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
     () => (NO_ALARM.has(String(limit)) ? new Map() : alarmsOf(headline.figures)),
     [headline, limit],
   )
+  // A small wait of this rank is no headline.
+  const leads = job.verdict === null || job.verdict.severity !== 'info'
+  // Where this rank mostly waits, its own communication is not what to fix.
+  const isWaiting = job.verdict?.rule === 'job_waits' && job.verdict.severity === 'high'
+  const isSaid = costs?.notices.some(({ todo }) => todo)
+  const fix = first && !isSaid && !(isWaiting && needsJob(first)) ? firstSentence(first.todo) : ''
   return (
     <HeadlineCard below>
-      <JobSentence job={job} profile={profile} />
+      {leads && <JobSentence job={job} profile={profile} />}
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
         <HeadlineSentence key={i} severity={notice.severity}>
@@ -220,7 +226,8 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
           )}
         </HeadlineSentence>
       ))}
-      {first?.todo && (
+      {!leads && <JobSentence job={job} profile={profile} />}
+      {fix && first && (
         <HeadlineSentence severity="info">
           <b>
             {job.verdict ? 'On this rank, fix first: ' : 'Fix first: '}
@@ -229,13 +236,15 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
           {first.saving && (
             <TotalSaving saving={first.saving} whole={profile.steps.length > 0 ? 'step' : 'recording'} />
           )}
-          . <Sentence notice={first} text={first.todo} />
+          . <Sentence notice={first} text={fix} />
         </HeadlineSentence>
       )}
       <Headline figures={headline.figures} alarms={alarms} />
     </HeadlineCard>
   )
 }
+
+const firstSentence = (text: string) => text.replace(/(?<=\.) (?=[A-Z]).*/s, '')
 
 const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
   <>
@@ -299,7 +308,9 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
           <h3>
             {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
           </h3>
-          <FigureList figures={outside.figures} />
+          <div className={css.outside}>
+            <FigureList figures={outside.figures} />
+          </div>
         </>
       )}
     </Card>
