@@ -457,6 +457,7 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
+  snippet: string
   text: string
   threshold: number | null
   title: string

@@ -263,7 +263,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To enable this view: <code>{info.enable}</code>
+            To enable this view: {info.enable}
           </p>
         )}
         {only && (

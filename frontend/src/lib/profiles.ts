@@ -164,6 +164,9 @@ export const missingTraceText = (worker: string) =>
 export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
   spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
 
+/** More unread profiles are read only with consent. */
+export const MOST_UNASKED = 64
+
 export const unreadCount = (catalog: Catalog, place: Place): number =>
   unreadSpans(spansOfRun(catalog, place, 'trace')).length
 
