@@ -133,10 +133,11 @@ export function drawCursor(context: CanvasRenderingContext2D, scene: Stage, time
   context.font = FONT
   const wide = context.measureText(text).width + 10
   const left = Math.min(Math.max(scene.gutter, x - wide / 2), scene.width - wide)
+  // Over the steps: the ruler's labels stay readable.
   context.fillStyle = theme.ink
-  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
+  context.fillRect(left, AXIS, wide, HEAD - AXIS - 1)
   context.fillStyle = theme.panel
-  context.fillText(text, left + 5, (STRIP + AXIS) / 2)
+  context.fillText(text, left + 5, (AXIS + HEAD) / 2)
 }
 
 export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range: Range): void {
@@ -152,8 +153,9 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range
   const text = format(Math.abs(range.end - range.start), 'ns')
   context.font = FONT_TITLE
   const wide = context.measureText(text).width + 12
-  if (to - from < wide) return
-  const left = (from + to - wide) / 2
+  // A narrow range has its length on its right, or on its left at the edge.
+  const outside = to + wide + 2 < scene.width ? to + 2 : from - wide - 2
+  const left = to - from < wide ? outside : (from + to - wide) / 2
   context.fillStyle = scene.theme.mark
   context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
   context.fillStyle = scene.theme.onMark
