@@ -47,7 +47,7 @@ export function TrackHeads({ stack, canvas, actions, onBring }: HeadsProps) {
   )
   const all = [...layout.pinned, ...shown]
   const stop = all.some(({ track }) => track.id === current) ? current : (all[0]?.track.id ?? '')
-  useForwardedWheel(list, canvas)
+  useForwardedInput(list, canvas)
   const head = (region: readonly Placed[]) => (placed: Placed) => (
     <TrackHead
       key={placed.track.id}
@@ -96,16 +96,25 @@ function walk(event: KeyboardEvent<HTMLElement>): void {
   go()?.focus()
 }
 
-/** A wheel over the names works as over the canvas below them. */
-function useForwardedWheel(list: RefObject<HTMLElement | null>, canvas: RefObject<HTMLCanvasElement | null>): void {
+/** The wheel and the context menu work over the names as over the canvas below them. */
+function useForwardedInput(list: RefObject<HTMLElement | null>, canvas: RefObject<HTMLCanvasElement | null>): void {
   useEffect(() => {
     const node = list.current
     const forward = (event: WheelEvent) => {
       event.stopPropagation()
       if (canvas.current?.dispatchEvent(new WheelEvent('wheel', event)) === false) event.preventDefault()
     }
+    const onMenu = (event: MouseEvent) => {
+      const { clientX, clientY } = event
+      event.preventDefault()
+      canvas.current?.dispatchEvent(new MouseEvent('contextmenu', { clientX, clientY, button: 2 }))
+    }
     node?.addEventListener('wheel', forward, { passive: false })
-    return () => node?.removeEventListener('wheel', forward)
+    node?.addEventListener('contextmenu', onMenu)
+    return () => {
+      node?.removeEventListener('wheel', forward)
+      node?.removeEventListener('contextmenu', onMenu)
+    }
   }, [list, canvas])
 }
 

@@ -12,7 +12,8 @@ export interface MenuSpot {
   item: Item | null
   /** Id of the track, null = none. */
   track: string | null
-  time: number
+  /** null over the names of tracks. */
+  time: number | null
   /** The pointer in the window. */
   at: Point
 }
@@ -316,7 +317,7 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     this.events.onMenu({
       item: this.itemAt(here.x, here.y),
       track: here.y > HEAD ? this.titleAt(here.y) : null,
-      time: Math.round(toTime(this.scene, Math.max(here.x, this.scene.gutter))),
+      time: here.x < this.scene.gutter ? null : Math.round(toTime(this.scene, here.x)),
       at: { x: box.left + here.x, y: box.top + here.y },
     })
   }

@@ -76,13 +76,17 @@ export function CanvasMenu(props: {
         )}
         {event && <Entry onClick={() => copy(event.name)}>Copy name</Entry>}
         {item && <Menu.Divider />}
-        <Entry onClick={() => engine.current?.measureFrom(range?.start ?? time)} keys="R">
-          {item ? 'Measure from its start' : 'Measure from here'}
-        </Entry>
-        <Entry onClick={() => onBookmark(time)} keys="B">
-          Bookmark this time
-        </Entry>
-        {!item && (
+        {time !== null && (
+          <>
+            <Entry onClick={() => engine.current?.measureFrom(range?.start ?? time)} keys="R">
+              {item ? 'Measure from its start' : 'Measure from here'}
+            </Entry>
+            <Entry onClick={() => onBookmark(time)} keys="B">
+              Bookmark this time
+            </Entry>
+          </>
+        )}
+        {!item && time !== null && (
           <>
             <Entry onClick={() => engine.current?.mark(engine.current.scene.view)}>Mark the visible range</Entry>
             <Entry onClick={() => engine.current?.reset()} keys="0">
