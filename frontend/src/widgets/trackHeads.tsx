@@ -48,6 +48,7 @@ export function TrackHeads({ stack, canvas, actions, onBring }: HeadsProps) {
   const all = [...layout.pinned, ...shown]
   const stop = all.some(({ track }) => track.id === current) ? current : (all[0]?.track.id ?? '')
   useForwardedInput(list, canvas)
+  useFocusAfterMove(list, stack)
   const head = (region: readonly Placed[]) => (placed: Placed) => (
     <TrackHead
       key={placed.track.id}
@@ -80,20 +81,58 @@ function walk(event: KeyboardEvent<HTMLElement>): void {
   const button = event.target as HTMLElement
   const head = button.closest<HTMLElement>('[data-track]')
   if (!head || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return
-  const buttons = (one: Element | null | undefined) => [...(one?.querySelectorAll('button') ?? [])]
-  const at = buttons(head).indexOf(button as HTMLButtonElement)
+  const at = buttonsOf(head).indexOf(button as HTMLButtonElement)
   const heads = [...event.currentTarget.querySelectorAll('[data-track]')]
-  const next = (by: number) => buttons(heads[heads.indexOf(head) + by])[at]
+  const next = (by: number) => buttonsOf(heads[heads.indexOf(head) + by])[at]
   const to: Record<string, () => HTMLButtonElement | undefined> = {
     ArrowUp: () => next(-1),
     ArrowDown: () => next(1),
-    ArrowLeft: () => buttons(head)[at - 1],
-    ArrowRight: () => buttons(head)[at + 1],
+    ArrowLeft: () => buttonsOf(head)[at - 1],
+    ArrowRight: () => buttonsOf(head)[at + 1],
   }
   const go = to[event.key]
   if (!go) return
   event.preventDefault()
   go()?.focus()
+}
+
+const buttonsOf = (head: Element | null | undefined) => [...(head?.querySelectorAll('button') ?? [])]
+
+/** A pinned track goes to another region, a hidden one goes away: the focus stays in the list. */
+function useFocusAfterMove(list: RefObject<HTMLElement | null>, stack: TrackStack): void {
+  const last = useRef<{ track: string; at: number } | null>(null)
+  useEffect(() => {
+    const node = list.current
+    const note = ({ target }: FocusEvent) => {
+      const head = (target as HTMLElement).closest<HTMLElement>('[data-track]')
+      const at = buttonsOf(head).indexOf(target as HTMLButtonElement)
+      last.current = head ? { track: head.dataset.track ?? '', at } : null
+    }
+    // A removed button loses the focus to nothing; so does one when somebody presses elsewhere.
+    const leave = ({ relatedTarget }: FocusEvent) => {
+      if (relatedTarget) last.current = null
+    }
+    const press = () => {
+      last.current = null
+    }
+    node?.addEventListener('focusin', note)
+    node?.addEventListener('focusout', leave)
+    window.addEventListener('pointerdown', press, true)
+    return () => {
+      node?.removeEventListener('focusin', note)
+      node?.removeEventListener('focusout', leave)
+      window.removeEventListener('pointerdown', press, true)
+    }
+  }, [list])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: looked at when tracks have moved
+  useEffect(() => {
+    if (!last.current || document.activeElement !== document.body) return
+    const { track, at } = last.current
+    const heads = [...(list.current?.querySelectorAll<HTMLElement>('[data-track]') ?? [])]
+    const head =
+      heads.find((one) => one.dataset.track === track) ?? heads.find((one) => buttonsOf(one)[0]?.tabIndex === 0)
+    buttonsOf(head)[at]?.focus()
+  }, [stack, list])
 }
 
 /** The wheel and the context menu work over the names as over the canvas below them. */

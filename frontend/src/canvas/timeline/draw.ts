@@ -310,12 +310,17 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  context.fillText(cutMiddle(context, track.title, scene.gutter - 28), 22, middle)
-  const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
+  const room = scene.gutter - 28
+  const [thread, ...holds] = track.title.split(' · ')
+  // In a narrow column, what the track holds takes the second line.
+  const isSplit = !small && holds.length > 0 && context.measureText(track.title).width > room
+  context.fillText(cutMiddle(context, isSplit ? thread : track.title, room), 22, middle)
+  const values = track.kind === 'counter' ? counterText(scene, track.counter) : ''
+  const subtitle = isSplit ? holds.join(' · ') : values || track.subtitle
   if (!small && subtitle) {
     context.font = FONT
     context.fillStyle = theme.mute
-    context.fillText(cutText(context, subtitle, scene.gutter - 28), 22, middle + 16)
+    context.fillText(cutText(context, subtitle, room), 22, middle + 16)
   }
 }
 

@@ -94,6 +94,7 @@ export function CanvasMenu(props: {
             </Entry>
           </>
         )}
+        {track && time !== null && <Menu.Divider />}
         {track && <TrackEntries track={track} />}
         {hidden && hidden.count > 0 && (
           <Entry onClick={hidden.show}>Show hidden tracks ({hidden.count.toLocaleString('en-US')})</Entry>
@@ -107,7 +108,6 @@ function TrackEntries({ track }: { track: TrackMenuActions }) {
   const { title, isPinned, isClosed, summarise, pin, hide, toggle } = track
   return (
     <>
-      <Menu.Divider />
       <Menu.Label>{shortenMiddle(title, 48)}</Menu.Label>
       {summarise && <Entry onClick={summarise}>Summary of the track</Entry>}
       <Entry onClick={pin}>{isPinned ? 'Unpin track' : 'Pin track'}</Entry>

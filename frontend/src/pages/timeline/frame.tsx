@@ -124,7 +124,7 @@ export function TimelineFrame(props: {
   const prefs = usePrefs()
   return (
     <div className={`${frameCss.page} ${css.page}`}>
-      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+      <div data-testid="toolbar" className={`${toolbarCss.toolbar} ${css.tight}`}>
         <SearchBox
           value={search}
           onChange={(next) => setRoute({ search: next })}
