@@ -35,8 +35,7 @@ export function RanksCanvas(
   const { engine, view, keysFrom, placing, collectives, selected, steps, bookmarks } = props
   const onSight = useRef(props.onSight)
   onSight.current = props.onSight
-  const box = useRef<HTMLDivElement>(null)
-  const { stack, onTracks } = useTrackStack<SectionStack>(box)
+  const { box, stack, onTracks, thumb, scrollNow } = useTrackStack<SectionStack>()
   const parts = useMemo(() => (stack ? partsOf(stack.layout) : []), [stack])
   const { canvas, hover } = useTimelineEngine(
     props,
@@ -69,6 +68,8 @@ export function RanksCanvas(
           content={stack.layout.content}
           room={stack.room}
           scroll={stack.scroll}
+          scrollNow={scrollNow}
+          thumb={thumb}
           onScroll={(to) => engine.current?.scrollTo(to)}
         />
       )}

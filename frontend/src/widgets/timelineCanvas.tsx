@@ -1,5 +1,5 @@
 // React wrapper of the timeline.
-import { type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import type { Theme } from '../canvas/surface'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine, type TrackStack } from '../canvas/timeline/engine'
@@ -112,8 +112,7 @@ export function TimelineCanvas(
   const { model, engine, view, keysFrom, classes, selected, picked, arrangement, collapsed, extras, actions } = props
   const onOpen = useRef(props.onOpen)
   onOpen.current = props.onOpen
-  const box = useRef<HTMLDivElement>(null)
-  const { stack, onTracks } = useTrackStack<TrackStack>(box)
+  const { box, stack, onTracks, moved, thumb, scrollNow } = useTrackStack<TrackStack>()
   const counters = extras.counters?.series
   const parts = useMemo(
     () =>
@@ -151,6 +150,7 @@ export function TimelineCanvas(
         <>
           <TrackHeads
             stack={stack}
+            moved={moved}
             canvas={canvas}
             actions={actions}
             onBring={(id) => engine.current?.bringTrack(id)}
@@ -161,6 +161,8 @@ export function TimelineCanvas(
             content={stack.layout.content}
             room={stack.room}
             scroll={stack.scroll}
+            scrollNow={scrollNow}
+            thumb={thumb}
             onScroll={(to) => engine.current?.scrollTo(to)}
           />
         </>
@@ -175,25 +177,46 @@ export const CANVAS = 'timeline-canvas'
 /** Scrolls of fewer pixels only move what is drawn; the heads near the visible ones exist already. */
 const SCROLL_STEP = 300
 
-/** Where tracks are. Scrolling sets a variable of the style sheet; other changes draw again. */
-export function useTrackStack<S extends Omit<TrackStack, 'layout'> & { layout: { fixed: number } }>(
-  box: RefObject<HTMLDivElement | null>,
-) {
+interface Stack {
+  layout: { fixed: number; content: number }
+  scroll: number
+  gutter: number
+  room: number
+}
+
+/** Where tracks are. A scroll moves two elements; only other changes draw again. */
+export function useTrackStack<S extends Stack>() {
   const [stack, setStack] = useState<S | null>(null)
+  const box = useRef<HTMLDivElement>(null)
+  /** What moves with the tracks, and the thumb of their scroll bar. */
+  const moved = useRef<HTMLDivElement>(null)
+  const thumb = useRef<HTMLDivElement>(null)
+  const latest = useRef<S | null>(null)
+  const move = useCallback(() => {
+    if (!latest.current) return
+    const { scroll, layout } = latest.current
+    if (moved.current) moved.current.style.transform = `translateY(${-scroll}px)`
+    if (thumb.current) thumb.current.style.top = `${(scroll / layout.content) * 100}%`
+  }, [])
   const onTracks = useCallback(
     (now: S) => {
-      const style = box.current?.style
-      style?.setProperty('--scroll', `${now.scroll}`)
-      style?.setProperty('--gutter', `${now.gutter}px`)
-      style?.setProperty('--fixed', `${HEAD + now.layout.fixed}px`)
+      const before = latest.current
+      latest.current = now
+      if (before?.gutter !== now.gutter) box.current?.style.setProperty('--gutter', `${now.gutter}px`)
+      if (before?.layout.fixed !== now.layout.fixed)
+        box.current?.style.setProperty('--fixed', `${HEAD + now.layout.fixed}px`)
+      if (before?.scroll !== now.scroll) move()
       const step = (scroll: number) => Math.floor(scroll / SCROLL_STEP)
       setStack((old) =>
         old?.layout === now.layout && old.room === now.room && step(old.scroll) === step(now.scroll) ? old : now,
       )
     },
-    [box],
+    [move],
   )
-  return { stack, onTracks }
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was drawn anew has to be moved again
+  useLayoutEffect(move, [stack])
+  const scrollNow = useCallback(() => latest.current?.scroll ?? 0, [])
+  return { box, stack, onTracks, moved, thumb, scrollNow }
 }
 
 const NO_MORE: readonly [string, string][] = []

@@ -31,13 +31,15 @@ const DRAG_PX = 5
 
 interface HeadsProps {
   stack: TrackStack
+  /** The caller moves it with the tracks. */
+  moved: RefObject<HTMLDivElement | null>
   canvas: RefObject<HTMLCanvasElement | null>
   actions: TrackActions
   /** Scrolls to a track. */
   onBring: (id: string) => void
 }
 
-export function TrackHeads({ stack, canvas, actions, onBring }: HeadsProps) {
+export function TrackHeads({ stack, moved, canvas, actions, onBring }: HeadsProps) {
   const { layout, scroll, room } = stack
   const list = useRef<HTMLDivElement>(null)
   // A single track has Tab stops; arrow keys go to the others.
@@ -70,7 +72,9 @@ export function TrackHeads({ stack, canvas, actions, onBring }: HeadsProps) {
         </div>
       )}
       <div className={`${css.region} ${css.scrolled}`}>
-        <div className={css.moved}>{shown.map(head(layout.rest))}</div>
+        <div ref={moved} className={css.moved}>
+          {shown.map(head(layout.rest))}
+        </div>
       </div>
     </div>
   )

@@ -1,5 +1,5 @@
 // The scroll bar of tracks, with a small picture of them.
-import { type PointerEvent, useMemo, useRef } from 'react'
+import { type PointerEvent, type RefObject, useMemo, useRef } from 'react'
 import { categoryColor } from '../lib/color'
 import css from './trackMap.module.css'
 
@@ -29,16 +29,18 @@ export function trackBands(parts: readonly TrackPart[], content: number): string
   return stops.length > 0 ? `linear-gradient(to bottom, ${stops.join(', ')})` : 'none'
 }
 
-/** `canvas`: id of the canvas that it scrolls. The style sheet has the place of the thumb: it changes in every frame. */
+/** `canvas`: id of the canvas that it scrolls. The caller moves the thumb, in every frame. */
 export function TrackMap(props: {
   canvas: string
   parts: readonly TrackPart[]
   content: number
   room: number
   scroll: number
+  scrollNow: () => number
+  thumb: RefObject<HTMLDivElement | null>
   onScroll: (to: number) => void
 }) {
-  const { canvas, parts, content, room, scroll, onScroll } = props
+  const { canvas, parts, content, room, scroll, scrollNow, thumb, onScroll } = props
   const bar = useRef<HTMLDivElement>(null)
   /** How far below the top of the thumb it was pressed; null = it is not pressed. */
   const grip = useRef<number | null>(null)
@@ -66,7 +68,7 @@ export function TrackMap(props: {
       onPointerDown={(event) => {
         if (isFull) return
         event.currentTarget.setPointerCapture(event.pointerId)
-        const top = Number(event.currentTarget.parentElement?.style.getPropertyValue('--scroll') ?? 0)
+        const top = scrollNow()
         const place = at(event)
         // Outside the thumb, its middle goes there.
         grip.current = place >= top && place <= top + room ? place - top : room / 2
@@ -77,12 +79,7 @@ export function TrackMap(props: {
       onPointerCancel={release}
     >
       <div className={css.bands} style={{ backgroundImage: bands, height: isFull ? content : '100%' }} />
-      {!isFull && (
-        <div
-          className={css.thumb}
-          style={{ height: `${(room / content) * 100}%`, top: `calc(var(--scroll) / ${content} * 100%)` }}
-        />
-      )}
+      {!isFull && <div ref={thumb} className={css.thumb} style={{ height: `${(room / content) * 100}%` }} />}
     </div>
   )
 }
