@@ -11,7 +11,7 @@ from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
 from tests.browser.journey import walk
-from tests.browser.picture import GUTTER, HEAD, MARK, Picture, Pixel, Point, whole
+from tests.browser.picture import HEAD, MARK, Picture, Pixel, Point, whole
 
 RUN = "synthetic_gpu"
 _COLOUR = "(span) => getComputedStyle(span.firstElementChild).backgroundColor"
@@ -151,7 +151,7 @@ def closed(tab: Tab) -> set[str]:
 
 def in_sight(picture: Picture, row: dict[str, int]) -> bool:
     """The frame of the selected event is drawn below the axis: the pixels of its upper edge."""
-    x = min(max(picture.x(row["start_ns"]), GUTTER + 1), picture.width - 2)
+    x = min(max(picture.x(row["start_ns"]), picture.gutter + 1), picture.width - 2)
     column = picture.canvas.evaluate(
         "(canvas, x) => [...canvas.getContext('2d').getImageData(x * devicePixelRatio, 0, 1, canvas.height).data]", x
     )

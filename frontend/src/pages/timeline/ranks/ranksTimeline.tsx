@@ -25,7 +25,7 @@ import { Placeholder } from '../../../widgets/basics'
 import { Choice } from '../../../widgets/choice'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
-import { ColorsChoice, useColors } from '../displayMenu'
+import { ColorsChoice, useColors, WheelChoice } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
 import { TimelineFrame, useTimelineState } from '../frame'
@@ -305,6 +305,7 @@ function Page(props: {
           steps={steps}
           bookmarks={bookmarks}
           onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+          onPickMore={(item) => setRoute({ event: String(item.event), at: item.rank ?? '' })}
           onFollow={(next) => setRoute({ event: String(next) })}
           onToggle={(id) => toggle(id, placing.open)}
           onSight={onSight}
@@ -450,6 +451,7 @@ function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; has
         </div>
       </Radio.Group>
       <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
+      <WheelChoice />
       <p className={`${textCss.mute} ${ranksMenuCss.alone}`}>
         Flow arrows, gaps, charts and pinned tracks are available with a single rank.
       </p>
