@@ -337,7 +337,7 @@ def _profiler(trace: TraceTable, steps: Steps) -> int:
 
 
 def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
-    text, figures = "", []
+    text, figures = "", list[Figure]()
     if cost.name != MISSING:
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
         is_all = cost.name_ns >= _ALL * cost.part_ns
