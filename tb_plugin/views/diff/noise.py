@@ -1,4 +1,4 @@
-"""Intervals of the changes of a step, and step times of both sides."""
+"""Intervals of changes of a step; step times of both sides."""
 
 from __future__ import annotations
 

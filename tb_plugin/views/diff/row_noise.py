@@ -24,7 +24,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Column, Figure, Figures
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.noise import noise_count
-from tb_plugin.views.diff.paired_tables import ALL_MEASURES, PairedTable, Scaling, join, compared_measure
+from tb_plugin.views.diff.paired_tables import ALL_MEASURES, PairedTable, Scaling, compared_measure, join
 
 # Tables with known noise, and the tables of a part that contain their times by step.
 SAMPLES: Mapping[str, str] = MappingProxyType(
