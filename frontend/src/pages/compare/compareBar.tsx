@@ -9,7 +9,7 @@ import { alignedSteps } from '../../lib/stepSelection'
 import type { Values } from '../../state/tensorboardHash'
 import { openProfile, openView, setRoute, useRoute } from '../../state/urlState'
 import { CapturePicker } from '../../widgets/capturePicker'
-import { Choice, Switch } from '../../widgets/choice'
+import { Choice } from '../../widgets/choice'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
@@ -126,13 +126,6 @@ export function CompareBar(props: {
           value={measure}
           onChange={(next) => setRoute({ measure: next }, true)}
           options={measures}
-        />
-        <Switch
-          size="sm"
-          label="Numbers per step or in total"
-          value={route.per === 'total' ? 'total' : 'step'}
-          onChange={(next) => setRoute({ per: next === 'step' ? '' : next }, true)}
-          options={{ step: 'Per step', total: 'Total' }}
         />
       </div>
     </section>
