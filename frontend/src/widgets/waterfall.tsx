@@ -32,10 +32,20 @@ export function Waterfall({ payload, height, onLink }: Props & { height: number 
   const latest = useRef({ payload: shown, onLink })
   latest.current = { payload: shown, onLink }
   const onReady = useCallback((chart: EChartsType) => {
-    chart.on('click', (item) => {
-      const link = waterfallBars(latest.current.payload)[(item as BarItem).dataIndex]?.link
+    // The full column of a bar is the target, for small changes are thin bars.
+    const linkAt = (x: number) => {
+      const at = chart.convertFromPixel({ xAxisIndex: 0 }, x)
+      return typeof at === 'number' ? waterfallBars(latest.current.payload)[at]?.link : null
+    }
+    chart.getZr().on('click', ({ offsetX }: { offsetX: number }) => {
+      const link = linkAt(offsetX)
       if (link) latest.current.onLink(link)
     })
+    chart
+      .getZr()
+      .on('mousemove', ({ offsetX }: { offsetX: number }) =>
+        chart.getZr().setCursorStyle(linkAt(offsetX) ? 'pointer' : 'default'),
+      )
   }, [])
   return <Plot option={option} height={height} label={describeWaterfall(payload)} onReady={onReady} />
 }
@@ -54,10 +64,6 @@ export function withoutTinyParts(payload: Breakdown): Breakdown {
   const value = tiny.reduce((sum, part) => sum + part.value, 0)
   const rest = { metric, category: '', value, link: null, interval: null }
   return { ...payload, parts: [...payload.parts.filter((part) => !isTiny(part)), rest] }
-}
-
-interface BarItem {
-  dataIndex: number
 }
 
 export function WaterfallTable({ payload, onLink }: Props) {
@@ -215,7 +221,6 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
         z: 3,
         data: bars.map((bar, i) => ({
           value: Math.abs(bar.to - bar.from),
-          cursor: bar.link ? 'pointer' : 'default',
           itemStyle: { color: colorOf(payload, bar, i, theme) },
         })),
         emphasis: { disabled: true },
