@@ -233,7 +233,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         {(view) => <Page view={view} />}
       </ViewFrame>
       {resource.data && (
-        <div id={ROWS}>
+        <div id={ROWS} className={css.target}>
           <TableSection
             view="diff"
             base={query}
@@ -386,7 +386,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       }
     >
       {tree.rows.length > 0 ? (
-        <div id={TREE} data-testid="call-tree" className={css.calls}>
+        <div id={TREE} data-testid="call-tree" className={`${css.calls} ${css.target}`}>
           <TreeTable
             tree={tree}
             without={WITHOUT_KIND}
