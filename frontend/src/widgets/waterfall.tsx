@@ -20,8 +20,6 @@ interface Props {
   onLink: (link: Link) => void
 }
 
-/** Labels of bars wrap at this width. */
-const LABEL_PX = 76
 /** Changes below this share of the baseline are not coloured. */
 const LEAST_SHARE = 0.01
 /** Changes below this share of the baseline share one bar. */
@@ -158,7 +156,7 @@ export function waterfallBars(payload: Breakdown): WaterfallBar[] {
 const waterfallScale = (payload: Breakdown): Scale =>
   columnScale(payload.unit, [payload.start, payload.start + payload.total])
 
-const isSmall = ({ start }: Breakdown, value: number) => Math.abs(value) < LEAST_SHARE * start
+export const isSmall = ({ start }: Breakdown, value: number) => Math.abs(value) < LEAST_SHARE * start
 
 function colorOf(payload: Breakdown, bar: WaterfallBar, position: number, theme: Theme): string {
   if (!bar.metric) return position === 0 ? theme.base : theme.exp
@@ -180,8 +178,8 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     tooltip: tipOption(theme, 'shadow', (index) => tip(payload, bars[index] ?? bars[0], scale, theme)),
     xAxis: {
       type: 'category',
-      data: bars.map((bar) => bar.title),
-      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: 12, interval: 0, width: LABEL_PX, overflow: 'break' }),
+      data: bars.map((bar) => bar.title.replace(/ (?=\S+$)/, '\n')),
+      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: bars.length > 7 ? 11 : 12, interval: 0 }),
     },
     yAxis: {
       type: 'value',

@@ -28,7 +28,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
 import { TreeTable } from '../../widgets/tree'
-import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
+import { isSmall, Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { Candidates } from './candidates'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
@@ -266,7 +266,8 @@ function Page({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
   const waterfall = payloadByName(view, 'waterfall', 'breakdown')
-  const noise = isWithinNoise(waterfall?.interval) ? 'delta_step_ns' : ''
+  const isSame = waterfall && (isSmall(waterfall, waterfall.total) || isWithinNoise(waterfall.interval))
+  const noise = isSame ? 'delta_step_ns' : ''
   const tree = payloadByName(view, 'call_tree', 'tree')
   const settings = payloadByName(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
