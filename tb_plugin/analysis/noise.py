@@ -16,8 +16,10 @@ from tb_plugin.lib.arrays import Bool, Float64, Int64
 # With two steps, an interval says nothing.
 MIN_STEPS = 3
 RESAMPLES = 2_000
-# Limits memory: 16 MiB of random numbers at a time.
-_DRAWS_AT_ONCE = 2**21
+# Limits time: of more steps, only so many are drawn at a time, and the errors are scaled to all steps.
+_MAX_DRAWN = 500
+# Limits memory: 16 MiB of counts at a time.
+_COUNTS_AT_ONCE = 2**21
 _TAIL = 0.025
 _NORMAL_QUANTILE = 1.959964
 # Cornish-Fisher expansion of the 97.5 % quantile of Student's t in 1/df; within 1 % from 2 degrees of freedom on.
@@ -55,10 +57,11 @@ def _resampled(samples: Int64, scale: float) -> tuple[Float64, Float64]:
     centred = (samples - mean[:, None]).T * np.sqrt(count / (count - 1))
     random = np.random.default_rng(zlib.crc32(samples[0].astype(np.int64).tobytes()))
     errors = np.empty((RESAMPLES, len(samples)))
-    at_once = max(1, _DRAWS_AT_ONCE // count)
+    drawn_steps = min(count, _MAX_DRAWN)
+    at_once = max(1, _COUNTS_AT_ONCE // count)
     for start in range(0, RESAMPLES, at_once):
         rows = np.arange(min(at_once, RESAMPLES - start))[:, None]
-        drawn = random.integers(0, count, (len(rows), count)) + count * rows
+        drawn = random.integers(0, count, (len(rows), drawn_steps)) + count * rows
         times = np.bincount(drawn.ravel(), minlength=len(rows) * count).reshape(len(rows), count)
-        errors[start : start + len(rows)] = times @ centred / count
-    return mean * scale, errors * scale
+        errors[start : start + len(rows)] = times @ centred / drawn_steps
+    return mean * scale, errors * (scale * np.sqrt(drawn_steps / count))

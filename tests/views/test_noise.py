@@ -59,6 +59,8 @@ def test_many_steps_need_bounded_memory() -> None:
     samples = np.random.default_rng(1).integers(90, 110, (1, 5_000))
     low, high = change_intervals(samples, samples[:, ::-1] + 1)
     assert 0 < low[0] < 1 < high[0]
+    half_width = 1.96 * samples.std() * (2 / samples.shape[1]) ** 0.5
+    assert high[0] - low[0] == pytest.approx(2 * half_width, rel=0.1)
 
 
 @pytest.mark.parametrize(("df", "exact"), [(2, 4.3027), (3, 3.1824), (4, 2.7764), (9, 2.2622), (29, 2.0452)])

@@ -73,7 +73,11 @@ function similarity(exp: Place, other: Place): [number, string] {
     [Boolean(two.device) && one.device === two.device, 4, `same device (${two.device})`],
     [exp.run === other.run, 3, 'other worker of this run'],
     [exp.run !== other.run && nameSimilarity(exp.run, other.run) >= SIMILAR_NAME, 3, 'similar run name'],
-    [nameSimilarity(exp.worker, other.worker) >= SIMILAR_NAME, 2, 'similar worker name'],
+    [
+      isNamedAfterProgram(exp.worker) && nameSimilarity(exp.worker, other.worker) >= SIMILAR_NAME,
+      2,
+      'similar worker name',
+    ],
     [(two.step_count ?? 0) > 1 && one.step_count === two.step_count, 1, `${two.step_count} steps as well`],
   ]
   const shared = facts.filter(([holds]) => holds)
@@ -93,6 +97,8 @@ export function baselineCandidates(catalog: Catalog, address: Address): Candidat
   const nearest = [...all.slice(0, at).reverse(), ...all.slice(at + 1)]
     .filter(({ info }) => promises(info))
     .sort((one, other) => Number(isComparable(exp.info, other.info)) - Number(isComparable(exp.info, one.info)))
+  // Whoever records two runs wants to compare them.
+  const isPair = new Set(all.map(({ run }) => run)).size === 2
   const isRelated = ({ run }: Place) => run !== exp.run && series(run) === series(exp.run)
   const isSameWorker = ({ run, worker }: Place) => run !== exp.run && worker === exp.worker
   const ways: { holds: (item: Place) => boolean; reason: (item: Place) => string; isAutomatic: boolean }[] = [
@@ -109,7 +115,7 @@ export function baselineCandidates(catalog: Catalog, address: Address): Candidat
     {
       holds: (item) => isSameWorker(item),
       reason: () => SAME_WORKER,
-      isAutomatic: isNamedAfterProgram(exp.worker),
+      isAutomatic: isNamedAfterProgram(exp.worker) || isPair,
     },
     {
       holds: ({ run, worker }) => run === exp.run && series(worker) === series(exp.worker),
@@ -117,6 +123,7 @@ export function baselineCandidates(catalog: Catalog, address: Address): Candidat
       isAutomatic: true,
     },
     { holds: isRelated, reason: () => 'run of the same series', isAutomatic: true },
+    { holds: ({ run }) => isPair && run !== exp.run, reason: () => 'the only other run', isAutomatic: true },
   ]
   const found = ways.flatMap(({ holds, reason, isAutomatic }) =>
     nearest.filter(holds).map((item) => ({

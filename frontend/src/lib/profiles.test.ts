@@ -117,6 +117,15 @@ it('offers baselines, each with its reason, best first', () => {
   expect(defaultBaseline(runs, rank)).toBeNull()
 })
 
+it('compares the two runs of a log directory that has no others', () => {
+  const runs = catalog({ before: { host_17: ['1'] }, after: { host_23: ['1'], rank1: ['1'] } })
+  expect(baselineCandidates(runs, at('after', 'host_23', '1'))[0]).toEqual({
+    ...at('before', 'host_17', '1'),
+    reason: 'the only other run',
+    isAutomatic: true,
+  })
+})
+
 it('chooses no baseline that cannot be compared, and says why', () => {
   const runs = catalog({ a: { rank0: ['1'], rank1: ['1'] } })
   const [one, other] = runs.runs[0].workers.map(({ spans }) => spans[0])

@@ -153,7 +153,7 @@ export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
 /** The verdict on the change of a row and its interval; null if noise is unknown. */
-function noiseOf(row: Row, unit: Unit): { isWithin: boolean; text: string } | null {
+export function noiseOf(row: Row, unit: Unit): { isWithin: boolean; text: string } | null {
   const { noise, interval_low_ns: low, interval_high_ns: high } = row
   if (unit !== 'ns' || !noise) return null
   const interval = [low, high].map((end) => signed(format(end ?? null, unit), end ?? null)).join(' to ')

@@ -20,8 +20,6 @@ interface Props {
   onLink: (link: Link) => void
 }
 
-/** Labels of bars wrap at this width. */
-const LABEL_PX = 76
 /** Changes below this share of the baseline are not coloured. */
 const LEAST_SHARE = 0.01
 /** Changes below this share of the baseline share one bar. */
@@ -34,10 +32,20 @@ export function Waterfall({ payload, height, onLink }: Props & { height: number 
   const latest = useRef({ payload: shown, onLink })
   latest.current = { payload: shown, onLink }
   const onReady = useCallback((chart: EChartsType) => {
-    chart.on('click', (item) => {
-      const link = waterfallBars(latest.current.payload)[(item as BarItem).dataIndex]?.link
+    // The full column of a bar is the target, for small changes are thin bars.
+    const linkAt = (x: number) => {
+      const at = chart.convertFromPixel({ xAxisIndex: 0 }, x)
+      return typeof at === 'number' ? waterfallBars(latest.current.payload)[at]?.link : null
+    }
+    chart.getZr().on('click', ({ offsetX }: { offsetX: number }) => {
+      const link = linkAt(offsetX)
       if (link) latest.current.onLink(link)
     })
+    chart
+      .getZr()
+      .on('mousemove', ({ offsetX }: { offsetX: number }) =>
+        chart.getZr().setCursorStyle(linkAt(offsetX) ? 'pointer' : 'default'),
+      )
   }, [])
   return <Plot option={option} height={height} label={describeWaterfall(payload)} onReady={onReady} />
 }
@@ -56,10 +64,6 @@ export function withoutTinyParts(payload: Breakdown): Breakdown {
   const value = tiny.reduce((sum, part) => sum + part.value, 0)
   const rest = { metric, category: '', value, link: null, interval: null }
   return { ...payload, parts: [...payload.parts.filter((part) => !isTiny(part)), rest] }
-}
-
-interface BarItem {
-  dataIndex: number
 }
 
 export function WaterfallTable({ payload, onLink }: Props) {
@@ -158,7 +162,7 @@ export function waterfallBars(payload: Breakdown): WaterfallBar[] {
 const waterfallScale = (payload: Breakdown): Scale =>
   columnScale(payload.unit, [payload.start, payload.start + payload.total])
 
-const isSmall = ({ start }: Breakdown, value: number) => Math.abs(value) < LEAST_SHARE * start
+export const isSmall = ({ start }: Breakdown, value: number) => Math.abs(value) < LEAST_SHARE * start
 
 function colorOf(payload: Breakdown, bar: WaterfallBar, position: number, theme: Theme): string {
   if (!bar.metric) return position === 0 ? theme.base : theme.exp
@@ -180,8 +184,8 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     tooltip: tipOption(theme, 'shadow', (index) => tip(payload, bars[index] ?? bars[0], scale, theme)),
     xAxis: {
       type: 'category',
-      data: bars.map((bar) => bar.title),
-      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: 12, interval: 0, width: LABEL_PX, overflow: 'break' }),
+      data: bars.map((bar) => bar.title.replace(/ (?=\S+$)/, '\n')),
+      ...axisLook(theme, '', 26, { color: theme.ink, fontSize: bars.length > 7 ? 11 : 12, interval: 0 }),
     },
     yAxis: {
       type: 'value',
@@ -217,7 +221,6 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
         z: 3,
         data: bars.map((bar, i) => ({
           value: Math.abs(bar.to - bar.from),
-          cursor: bar.link ? 'pointer' : 'default',
           itemStyle: { color: colorOf(payload, bar, i, theme) },
         })),
         emphasis: { disabled: true },

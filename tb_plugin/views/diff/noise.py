@@ -1,4 +1,4 @@
-"""Noise of a comparison: intervals of the changes of a step, and the step times of both sides."""
+"""Intervals of changes of a step; step times of both sides."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scali
     )
 
 
-def shown_measure(base: Part, table: PairedTable, exp: Part, measure: str) -> str:
+def compared_measure(base: Part, table: PairedTable, exp: Part, measure: str) -> str:
     """Returns the time column of the table that is compared, or the first of all."""
     return _measures(table, [frame for side in (base, exp) if (frame := table.frame(side))], measure)[0]
 

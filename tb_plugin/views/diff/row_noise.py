@@ -1,4 +1,4 @@
-"""Noise of the rows of the compared tables: times by row and step, and the intervals of their changes."""
+"""Intervals of the changes of table rows, from their times by step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import Column, Figure, Figures
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.noise import noise_count
-from tb_plugin.views.diff.paired_tables import ALL_MEASURES, PairedTable, Scaling, join, shown_measure
+from tb_plugin.views.diff.paired_tables import ALL_MEASURES, PairedTable, Scaling, compared_measure, join
 
 # Tables with known noise, and the tables of a part that contain their times by step.
 SAMPLES: Mapping[str, str] = MappingProxyType(
@@ -100,14 +100,15 @@ def _by_step(
     first = groups.first[largest]
     texts = {key: pc.fill_null(trace.strings.take(ids[first]).cast(pa.string()), "") for key, ids in keys.items()}
     lists = {key: pa.FixedSizeListArray.from_arrays(pa.array(each), count) for key, each in sums.items()}
-    yield Frame(SAMPLES[name], SAMPLES[name], [], pa.table({**texts, **lists}), tuple(keys), "name")
+    columns = METRICS.columns(*texts, *lists)
+    yield Frame(SAMPLES[name], SAMPLES[name], columns, pa.table({**texts, **lists}), tuple(keys), "name")
 
 
 @cached_by_argument
 def noisy_join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, by: str = "") -> Frame:
     """Returns ``join``, with the intervals of the changes as hidden columns if they are known."""
     frame = join(base, table, exp, measure, scaling, by=by)
-    shown = shown_measure(base, table, exp, measure)
+    shown = compared_measure(base, table, exp, measure)
     sides = [part.frames.get(SAMPLES.get(table.name, "")) for part in (base, exp)]
     if (
         measure == ALL_MEASURES

@@ -1,4 +1,4 @@
-"""Step parts in finer detail: kernel time by class, idle time by cause."""
+"""Finer step parts: kernel time by class, idle time by cause."""
 
 from __future__ import annotations
 

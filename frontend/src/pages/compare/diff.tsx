@@ -28,7 +28,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
 import { TreeTable } from '../../widgets/tree'
-import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
+import { isSmall, Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
 import { Candidates } from './candidates'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
@@ -233,7 +233,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         {(view) => <Page view={view} />}
       </ViewFrame>
       {resource.data && (
-        <div id={ROWS}>
+        <div id={ROWS} className={css.target}>
           <TableSection
             view="diff"
             base={query}
@@ -266,7 +266,8 @@ function Page({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
   const waterfall = payloadByName(view, 'waterfall', 'breakdown')
-  const noise = isWithinNoise(waterfall?.interval) ? 'delta_step_ns' : ''
+  const isSame = waterfall && (isSmall(waterfall, waterfall.total) || isWithinNoise(waterfall.interval))
+  const noise = isSame ? 'delta_step_ns' : ''
   const tree = payloadByName(view, 'call_tree', 'tree')
   const settings = payloadByName(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
@@ -385,7 +386,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       }
     >
       {tree.rows.length > 0 ? (
-        <div id={TREE} data-testid="call-tree" className={css.calls}>
+        <div id={TREE} data-testid="call-tree" className={`${css.calls} ${css.target}`}>
           <TreeTable
             tree={tree}
             without={WITHOUT_KIND}
