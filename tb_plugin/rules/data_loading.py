@@ -70,7 +70,7 @@ RULE = Rule(
     order=20,
     detects="The step waits for the next batch of the data loader.",
     threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
-    saving="Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
+    saving="Upper bound: all exposed time in calls of the data loader, as if batches were always ready. Lower bound: "
     f"{percent(GONE)} of the time during which nothing else runs. The rest of this time remains because batches must be "
     "handed over and workers compete for the CPU.",
     notes="""

@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
         "bound: zero, because one rank's trace cannot separate waiting from transfer. Upper bound: all of this time.",
     )
     most = Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)
-    return Detection(notice, Bounds(Change(), most), s.by_length(rows), bare)
+    return Detection(notice, Bounds(Change(), most), s.by_length(rows))
 
 
 RULE = Rule(

@@ -41,7 +41,7 @@ def test_a_copy_from_pageable_memory_holds_the_host_up() -> None:
     """The host waits in [10, 225) and is in ``aten::to`` until 232 while the device idles: the step ends as much earlier."""
     each = found(pageable())
     assert each.keys() == {"pageable_copies"}
-    assert saving(each["pageable_copies"]) == (215, 222)
+    assert saving(each["pageable_copies"]) == (215, whole(215))
     assert text(each["pageable_copies"]) == (
         "Per step, the CPU is blocked for 215 µs in copies to the GPU from pageable memory, 1.00 MiB at 5.24 GB/s, "
         "mostly at train.py(9): load."

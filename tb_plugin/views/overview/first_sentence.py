@@ -211,6 +211,8 @@ def cost_notices(
             text = text.replace("operators take", "code outside operators takes")
     if not steps.recorded:
         text = text.replace("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}")
+    elif len(steps.label) == 1:
+        text = text.replace("{step_time_mean_ns} per step", "the {step_time_mean_ns} step")
     evidence = Link("timeline", {}, "Show evidence")
     if verdict.limit is Limit.PROFILER:
         text, own = f"{text}: {{held_name}}", _profiler(trace, steps)
@@ -283,7 +285,8 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     if time < MIN_EARLIER * verdict.total_ns:
         return []
     figures = _share_figures("earlier_work", time, verdict.total_ns, count, verdict.limit)
-    whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
+    whole = "the {step_time_mean_ns} step" if len(steps.label) == 1 else "{step_time_mean_ns} per step"
+    whole = whole if steps.recorded else "the recorded {step_time_mean_ns}"
     runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {_device_word(trace)} runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), _device_word(trace))

@@ -208,8 +208,8 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   )
   // A small wait of this rank is no headline.
   const leads = job.verdict === null || job.verdict.severity !== 'info'
-  // Where this rank mostly waits, its own communication is not what to fix.
-  const isWaiting = job.verdict?.rule === 'job_waits' && job.verdict.severity === 'high'
+  // Where this rank mostly waits, or this is not known yet, its own communication is not what to fix.
+  const isWaiting = job.fraction !== null || (job.verdict?.rule === 'job_waits' && job.verdict.severity === 'high')
   const isSaid = costs?.notices.some(({ todo }) => todo)
   const fix = first && !isSaid && !(isWaiting && needsJob(first)) ? firstSentence(first.todo) : ''
   return (
