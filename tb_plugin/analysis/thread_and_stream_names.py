@@ -79,11 +79,10 @@ def main_thread(trace: TraceTable) -> int:
         rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
         if len(rows):
             return int(trace.track[rows[0]])
-    devices = {device.id for device in trace.devices}
     first = [
         i
         for i, track in enumerate(trace.tracks)
-        if not track.is_device and track.tid == track.pid and track.pid not in devices
+        if not track.is_device and track.tid == track.pid and not _has_no_process(trace, track)
     ]
     events = np.bincount(trace.track, minlength=len(trace.tracks))
     return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
@@ -92,9 +91,7 @@ def main_thread(trace: TraceTable) -> int:
 def _processes(trace: TraceTable) -> list[str]:
     tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
     own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
-    # Kineto puts threads without a recorded process below the GPU whose number is 0.
-    devices = {device.id for device in trace.devices}
-    own = {i: track for i, track in own.items() if track.pid not in devices}
+    own = {i: track for i, track in own.items() if not _has_no_process(trace, track)}
     named = {track.pid: track.process.strip() for track in own.values()}
     if len(named) < 2:
         return [""] * len(trace.tracks)
@@ -104,6 +101,11 @@ def _processes(trace: TraceTable) -> list[str]:
         for pid, name in named.items()
     }
     return [called[track.pid] if i in own else "" for i, track in enumerate(trace.tracks)]
+
+
+def _has_no_process(trace: TraceTable, track: Track) -> bool:
+    """Returns whether the process is a GPU: Kineto puts threads without a recorded process below GPU 0."""
+    return track.process.endswith(f"(GPU {track.pid})") or any(device.id == track.pid for device in trace.devices)
 
 
 def recorded_name(track: Track) -> str:

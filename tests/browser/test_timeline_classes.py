@@ -103,6 +103,9 @@ def what_is_found_on_a_closed_track_opens_it(tab: Tab) -> None:
     tab.follow(run=RUN, view="timeline", event=str(deep["event"]), **shut)
     assert closed(tab) == set(ids) - {ids[deep["lane"]]}, "by a link"
     assert in_sight(picture, deep)
+    tab.follow(run=RUN, view="timeline")
+    tab.follow(run=RUN, view="timeline", event=str(deep["event"]), hide=",".join(ids), charts="none", **whole(picture))
+    assert ids[deep["lane"]] not in unquote(tab.state()["hide"]) and in_sight(picture, deep), "a hidden one as well"
     frame = tab.follow(run=RUN, view="timeline", search="aten::", **shut)
     box = frame.get_by_placeholder("Search names, text or /regex/")
     frame.get_by_test_id("found").wait_for()

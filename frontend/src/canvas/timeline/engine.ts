@@ -170,10 +170,10 @@ export class TimelineEngine extends TimelineViewport {
     super.reveal(spot, how)
   }
 
-  /** Scrolls to a row; a closed track that does not draw it is opened, and scrolled to once it is. */
+  /** Scrolls to a row; a closed or hidden track that does not draw it is opened, and scrolled to once it is. */
   private bring(lane: number, row: number): void {
     const placed = this.scene.layout.lanes.get(lane)?.placed
-    if (placed && row >= placed.rows) this.events.onOpen(placed.track.id)
+    if (!placed || row >= placed.rows) this.events.onOpen(this.model.lanes[lane].id)
     this.scrollToRow(lane, row)
   }
 
@@ -240,7 +240,7 @@ export class TimelineEngine extends TimelineViewport {
     const room = (this.canvas.clientHeight - HEAD) * PINNED
     this.scene.layout = layoutTracks(tracks, order, pinned, this.collapsed, room)
     this.scrollBy(0)
-    if (selected && stays) this.scrollToRow(selected.lane, selected.row)
+    if (selected && (stays || top === null)) this.scrollToRow(selected.lane, selected.row)
   }
 
   protected override measure(width: number, height: number): boolean {

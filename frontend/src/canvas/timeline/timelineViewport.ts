@@ -43,7 +43,7 @@ export interface TimelineEvents {
   /** A range was measured; null = cleared. */
   onRange(range: Range | null): void
   onToggle(id: string): void
-  /** Id of a closed track that hides a hit. */
+  /** Id of a closed or hidden track with an event to show. */
   onOpen(id: string): void
 }
 

@@ -64,14 +64,16 @@ export function PickedPanel(props: {
         </span>
       }
     >
-      <dl className={css.figures} role="status">
-        {figures.map(([name, value, title]) => (
-          <div key={name} title={title}>
-            <dt>{name}</dt>
-            <dd className={textCss.num}>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <div role="status">
+        <dl className={css.figures}>
+          {figures.map(([name, value, title]) => (
+            <div key={name} title={title}>
+              <dt>{name}</dt>
+              <dd className={textCss.num}>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </div>
       <table className={plainTableCss.table}>
         <thead>
           <tr>
@@ -86,7 +88,7 @@ export function PickedPanel(props: {
               <th scope="row" title={item.name}>
                 <LinkButton onClick={() => onGo(item)}>{shortenMiddle(shortKernel(item.name), 60)}</LinkButton>
               </th>
-              <td className={textCss.num}>{format(item.start, 'ns')}</td>
+              <td className={textCss.num}>{precise(item.start, 'ns')}</td>
               <td className={textCss.num}>{format(item.dur, 'ns')}</td>
             </tr>
           ))}

@@ -60,7 +60,11 @@ export function useTracks(): Tracks {
           ? setRoute({ pin: joinIds(placePinned(arrangement.pinned, id, before)) })
           : setRoute({ lanes: joinIds(placeLane(all, arrangement, id, before)) }),
       // Read on demand: a track may be toggled twice before React renders.
-      open: (id) => setRoute({ shut: joinIds(splitIds(readRoute().shut).filter((other) => other !== id)) }),
+      open: (id) => {
+        const route = readRoute()
+        const without = (ids: string | undefined) => joinIds(splitIds(ids).filter((other) => other !== id))
+        setRoute({ shut: without(route.shut), hide: without(route.hide) })
+      },
     }
   }, [pin, lanes, tracks, shut, hide])
 }
