@@ -7,6 +7,7 @@ import { isTyping } from '../canvas/typing'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
+import { pagesOf } from '../lib/pages'
 import {
   type Address,
   isAnsweredByOthers,
@@ -33,7 +34,7 @@ import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
-import { inOrder, Nav } from './nav'
+import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
 import { TopBar } from './topbar'
@@ -105,7 +106,12 @@ function Frame() {
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
   const base = useMemo<Query>(
-    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps, phase, pattern }),
+    () => ({
+      ...(key ? (JSON.parse(key) as Query) : {}),
+      steps,
+      phase,
+      pattern,
+    }),
     [key, steps, phase, pattern],
   )
   useEffect(() => {
@@ -154,6 +160,7 @@ function Frame() {
         {profile?.read && !profile.read.complete && (
           <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
+        <PageTabs views={profile?.views ?? []} active={view} />
         {phase && <NotLimited phase={phase} view={viewInfo(profile, view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
         {profile && <CaptureProblem profile={profile} />}
@@ -354,7 +361,9 @@ const theme = createTheme({
       },
     }),
     Button: Button.extend({ defaultProps: { fw: 500 } }),
-    Popover: Popover.extend({ defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' } }),
+    Popover: Popover.extend({
+      defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' },
+    }),
   },
 })
 
@@ -400,8 +409,8 @@ function useShortcuts(profile: Profile | null, onHelp: () => void): void {
       else if (event.key === '[' && open) stepBy(open, -1)
       else if (event.key === ']' && open) stepBy(open, 1)
       else if (/^[1-9]$/.test(event.key) && open) {
-        const view = inOrder(open.views)[Number(event.key) - 1]
-        if (view?.available) openView(view.id)
+        const page = pagesOf(open.views)[Number(event.key) - 1]
+        if (page) openPage(page)
       } else return
       event.preventDefault()
     }
