@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -195,7 +196,6 @@ _FACTS = {
     "launch.starved_ns": "starved_ns",
     "launch.capture_ns": "capture_ns",
 }
-_SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
 
 
 def totals(launches: Launched) -> Facts:
@@ -235,43 +235,65 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
     return facts
 
 
-def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns summary sentence, key numbers and histograms. ``todo`` is the advice for unrecorded work."""
+class Scope(msgspec.Struct, frozen=True):
+    """``steps`` is the number of selected steps; 1 without steps. ``word`` is the word for the devices, such as "GPU"."""
+
+    steps: int
+    word: str
+
+    def per_step(self, key: str, total: int | float | None, title: str = "") -> Figure:
+        """Returns a figure divided by the number of steps, with a note if there are several."""
+        value = total if total is None or self.steps == 1 else total / self.steps
+        return METRICS.figure(key, value, title, "per step" if self.steps > 1 else "")
+
+
+def launch_payloads(
+    launches: Launched, all_of: Facts, depths: list[Depth], scope: Scope, todo: str
+) -> dict[str, Payload]:
+    """Returns key numbers, summary sentence and a histogram. ``todo`` is the advice for unrecorded work."""
     if not len(launches.row):
         return {}
-    figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
-    if all_of["short_launches"]:  # the rule launch_bound covers the others
-        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "Graph saving (max)"))
-    if len(depths) == 1:
-        figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
-    empty = launches.latency_ns[~launches.is_queued]
-    series = (
-        _distribution("api_times", "launch_api_ns", launches.api_ns, "all launches"),
-        _distribution("queue_times", "launch_queue_ns", launches.queue_ns, "all launches"),
-        _distribution("launch_latencies", "launch_latency_ns", empty, "launches on an empty queue"),
-    )
+    figures = [
+        scope.per_step("starved_ns", all_of["starved_ns"], f"{scope.word} idle before launches"),
+        *([METRICS.figure("starved_ratio", depths[0].starved, note="of the time")] if len(depths) == 1 else ()),
+        METRICS.figure("launch_api_p50_ns", all_of["launch_api_p50_ns"]),
+        METRICS.figure("launch_latency_p50_ns", all_of["launch_latency_p50_ns"]),
+    ]
+    if all_of["short_launches"] and all_of["capture_ns"]:  # the rule launch_bound covers the others
+        figures.append(scope.per_step("capture_ns", all_of["capture_ns"]))
+    queue = _distribution("queue_times", "launch_queue_ns", launches.queue_ns, "all launches")
     return {
-        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, todo)]),
         "launch_summary": Figures("launch_summary", "Launches", "", figures, "headline"),
-        **{each.name: each for each in series if len(each.x)},
+        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, scope, todo)]),
+        **({queue.name: queue} if len(queue.x) else {}),
     }
 
 
-def _answer(all_of: Facts, todo: str) -> Notice:
-    text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
-    keys = ["empty_queue_launches", "launches", "starved_ns"]
+def _answer(all_of: Facts, scope: Scope, todo: str) -> Notice:
+    each = " per step" if scope.steps > 1 else ""
+    count = all_of["launches"] or 0
+    text = (
+        f"{{empty_queue_launches_ratio}} of {{launches}} launches{each} found the queue empty: the {scope.word} was idle "
+        f"for {{starved_ns}}{each} before them, not counting the time before its first work."
+    )
+    figures = [
+        METRICS.figure("empty_queue_launches_ratio", (all_of["empty_queue_launches"] or 0) / count),
+        scope.per_step("launches", count),
+        scope.per_step("starved_ns", all_of["starved_ns"]),
+    ]
     if all_of["short_launches"] and all_of["capture_ns"]:
-        text += " For {short_launches} launches, the launch took longer than the kernel:"
-        text += " capturing these kernels in a graph saves up to {capture_ns}."
-        keys += ["short_launches", "capture_ns"]
-    if all_of["late_launches"]:
-        text += " {late_launches} launches started unusually late."
-        keys += ["late_launches"]
-    if all_of["behind_launches"]:
-        text += " {behind_launches} launches waited for unrecorded work; this counts as queue time, not as latency."
-        keys += ["behind_launches"]
-    figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
-    return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)
+        text += " {short_launches_ratio} of the launches took longer than their kernel: "
+        text += f"capturing these kernels in a graph saves up to {{capture_ns}}{each}."
+        figures.append(METRICS.figure("short_launches_ratio", (all_of["short_launches"] or 0) / count))
+        figures.append(scope.per_step("capture_ns", all_of["capture_ns"]))
+    if late := all_of["late_launches"]:
+        text += f" {{late_launches}} {'launch' if late == 1 else 'launches'} started unusually late."
+        figures.append(METRICS.figure("late_launches", late))
+    if behind := all_of["behind_launches"]:
+        text += f" {{behind_launches}} {'launch' if behind == 1 else 'launches'} waited for unrecorded work;"
+        text += " this counts as queue time, not as latency."
+        figures.append(METRICS.figure("behind_launches", behind))
+    return Notice("launches", "info", text, todo if behind else "", figures)
 
 
 def _distribution(name: str, key: str, values: Int64, what: str) -> Series:
