@@ -11,10 +11,12 @@ interface Prefs {
   panel: number
   /** Pixels that the names of tracks take; 0 = as at first. */
   gutter: number
+  /** Whether the tour was seen or skipped. */
+  toured: boolean
 }
 
 export const PANEL = { least: 0.15, most: 0.8, usual: 0.38 }
-const DEFAULTS: Prefs = { editor: DEFAULT_EDITOR, navFolded: false, panel: PANEL.usual, gutter: 0 }
+const DEFAULTS: Prefs = { editor: DEFAULT_EDITOR, navFolded: false, panel: PANEL.usual, gutter: 0, toured: false }
 
 const within = (value: unknown, least: number, most: number, usual: number) =>
   typeof value === 'number' && value >= least && value <= most ? value : usual
@@ -23,12 +25,13 @@ function read(): Prefs {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
     if (typeof stored !== 'object' || stored === null) return DEFAULTS
-    const { editor, navFolded, panel, gutter } = stored as Partial<Record<keyof Prefs, unknown>>
+    const { editor, navFolded, panel, gutter, toured } = stored as Partial<Record<keyof Prefs, unknown>>
     return {
       editor: typeof editor === 'string' && editor !== '' ? editor : DEFAULTS.editor,
       navFolded: navFolded === true,
       panel: within(panel, PANEL.least, PANEL.most, DEFAULTS.panel),
       gutter: within(gutter, 0, 4000, DEFAULTS.gutter),
+      toured: toured === true,
     }
   } catch {
     return DEFAULTS
