@@ -7,9 +7,12 @@ import numpy as np
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.device_time import device_noun, device_word
 from tb_plugin.analysis.kernel_classes import TITLES, class_slices, word_of
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.served_steps import tokens_per_second
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.steps.windows import INFERRED
@@ -27,15 +30,13 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 def figures_of(found: Taken) -> dict[str, float | None]:
     """Returns values by metric key. Tokens and prefill use all selected steps, decode values use ``figure_steps``."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
-    time, prefill = found.time_ns[decoding], found.time_ns[found.of(Mode.PREFILL)]
+    time, prefill = (_recorded_time(found, steps) for steps in (decoding, found.of(Mode.PREFILL)))
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
     cycle, work, earlier = (
         float(each[cycles].sum()) for each in (numbers.period_ns, numbers.work_ns, numbers.unrecorded_ns)
     )
     if not len(cycles):  # a single step
-        cycle, work, earlier = (
-            float(each.sum()) for each in (time, numbers.busy_ns[decoding], numbers.unrecorded_ns[decoding])
-        )
+        cycle, work, earlier = (float(each.sum()) for each in (time, numbers.busy_ns[decoding], np.zeros(1)))
     known = cycle - earlier
     count = len(cycles)
     return {
@@ -50,6 +51,12 @@ def figures_of(found: Taken) -> dict[str, float | None]:
         "decode_idle_ns": (known - work) / count if count else None,
         "decode_p95_ns": float(np.percentile(time, 95)) if len(time) > 1 else None,
     }
+
+
+def _recorded_time(found: Taken, steps: Int64) -> Int64:
+    """Returns the step times without unrecorded work."""
+    start, end = found.trace.steps.start_ns[steps], found.trace.steps.end_ns[steps]
+    return end - start - measure_within(any_unrecorded(found.trace), start, end)
 
 
 _TILES = ("tokens_per_second", "decode_p50_ns", "prefill_p50_ns", "decode_busy_ratio", "decode_gap_ns")
