@@ -253,3 +253,12 @@ test('an unknown run is named as text', async () => {
   expect(textOf(main())).toContain('<i>no_such_run</i>')
   expect(all('#main i')).toEqual([])
 })
+
+test('sums are means per step unless totals are asked for', async () => {
+  const { steps } = await ask<{ steps: unknown[] }>(`profile?${P}`)
+  await open({ ...RUN, view: 'kernels', per: 'step' })
+  const [mean] = column('Calls')
+  await click(control('radio', 'total'))
+  expect(state().per).toBe('total')
+  expect(Number(column('Calls')[0]) / Number(mean)).toBe(steps.length)
+})

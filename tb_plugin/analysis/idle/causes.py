@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, SUM, define
 from tb_plugin.payloads import Link, Metric, Slice
 
 
@@ -113,17 +113,19 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}") for cause, (title, what) in TITLES.items()},
+        {
+            f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}", SUM)
+            for cause, (title, what) in TITLES.items()
+        },
     ),
     define(
         CHOSEN_STEPS,
         "ns",
         {
-            "idle_mean_ns": ("Idle per step", "Idle time divided by steps."),
             "idle_longest_ns": ("Longest", "Longest idle period of the cause."),
         },
     ),
-    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Idle periods", "Idle periods in the steps.")}),
+    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Idle periods", "Idle periods in the steps.", SUM)}),
     define(
         CHOSEN_STEPS,
         "ratio",

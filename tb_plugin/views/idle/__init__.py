@@ -38,8 +38,8 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "Causes of idle time in the selected steps. `summary` (Figures), `answer` (Notices), `steps` "
-            "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: mean "
-            "per step by cause; absent with one cause), `idle_groups` (Table)."
+            "(Series, stacked bars by cause; absent without recorded steps), `idle_by_cause` (Breakdown; "
+            "absent with one cause), `idle_groups` (Table)."
         ),
         tables=(
             "`idle_groups` (by cause, CPU activity and line), `idle_causes`, `idle_steps` (by step and device), "

@@ -19,7 +19,7 @@ from tb_plugin.analysis.idle.account import Account, idle_account
 from tb_plugin.analysis.idle.causes import METRICS, PHRASES, TITLES, Cause, idle_slices, word_of
 from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
-from tb_plugin.analysis.metrics import CHOSEN_STEPS
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, PER_STEP, STEP, SUM
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int64
@@ -42,6 +42,7 @@ from tb_plugin.payloads import (
 )
 from tb_plugin.views.idle import VIEW
 
+_SUM = SUM + CHOSEN_STEPS
 # Longest first, per cause.
 LISTED = 200
 _NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
@@ -63,7 +64,7 @@ class IdleTime(DeclaredView, entry=VIEW):
             "summary": _summary(idle),
             **({"answer": Notices("answer", "Idle time", "answer", [_answer(idle)])} if idle.causes else {}),
             **({"steps": _series(idle)} if trace.steps.recorded else {}),
-            **({"average_idle": _average(idle)} if len(idle.causes) > 1 else {}),
+            **({"idle_by_cause": _by_cause(idle)} if len(idle.causes) > 1 else {}),
         }
         layout = (*payloads, "idle_groups")
         return Part(select_rows(trace, params.steps).coverage, {}, frames, payloads, layout)
@@ -88,11 +89,6 @@ class _Chosen(msgspec.Struct, frozen=True, eq=False):
 
     def total(self, cause: Cause) -> int:
         return sum(int(of[cause].sum()) for of in self.by_step.values())
-
-    @property
-    def mean_of(self) -> int:
-        """Returns the number of steps that a mean covers; 1 without steps."""
-        return max(len(self.label), 1)
 
     @property
     def idle_ns(self) -> int:
@@ -129,22 +125,15 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
 
 def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
     columns = METRICS.columns(*keys, share=share)
-    metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
+    metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", _SUM)
     return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
 
 
 def _time_figure(idle: _Chosen, cause: Cause | None) -> Figure:
-    """Returns the idle time of a cause (None = all), per step if there are several."""
-    total = idle.idle_ns if cause is None else idle.total(cause)
-    if idle.mean_of == 1:
-        title = f"Idle in {idle.where}" if cause is None else ""
-        return METRICS.figure(
-            "idle_ns" if cause is None else f"idle_{word_of(cause)}_ns", total, title, window=CHOSEN_STEPS
-        )
-    mean = total / idle.mean_of
+    """Returns the idle time of a cause (None = all)."""
     if cause is None:
-        return METRICS.figure("idle_mean_ns", mean)
-    return METRICS.figure(f"idle_{word_of(cause)}_ns", mean, f"{TITLES[cause][0]} per step", window=CHOSEN_STEPS)
+        return METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=_SUM)
+    return METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
 
 
 def _summary(idle: _Chosen) -> Figures:
@@ -156,7 +145,7 @@ def _summary(idle: _Chosen) -> Figures:
         METRICS.figure(
             "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
-        *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=CHOSEN_STEPS)] if idle.unrecorded_ns else ()),
+        *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=_SUM)] if idle.unrecorded_ns else ()),
         *(
             _time_figure(idle, cause)
             for cause in idle.causes[:shown]
@@ -173,17 +162,16 @@ def _answer(idle: _Chosen) -> Notice:
     times = [_time_figure(idle, cause) for cause in (None, *largest)]
     many = len(idle.devices) > 1
     who = f"The {idle.word}s are" if many else f"The {idle.word} is"
-    each = " per step" if idle.mean_of > 1 else ""
     summed = f", summed over {len(idle.devices)} {idle.word}s" if many else ""
     earlier = idle.unrecorded_ns
     rest = " excluding unrecorded work" if earlier else ""
     is_known = idle.total(Cause.NOT_RECORDED) < idle.idle_ns
     whiles = [f"{{{figure.metric.key}}} {PHRASES[cause]}" for cause, figure in zip(largest, times[1:], strict=True)]
-    text = f"{who} idle {{idle_ratio}} of the time{rest} ({{{times[0].metric.key}}}{each}{summed})"
+    text = f"{who} idle {{idle_ratio}} of the time{rest} ({{idle_ns}}{PER_STEP}{summed})"
     text += f": {' and '.join(whiles)}." if is_known else ". Launches were not recorded, so the cause is unknown."
     if earlier:
-        runs = "run" if many else "runs"
-        text += f" For another {{unrecorded_ns}}, the {idle.word}{'s' * many} {runs} unrecorded work, which is not idle time."
+        who = f"the {idle.word}s run" if many else f"the {idle.word} runs"
+        text += f" For another {{unrecorded_ns}}{PER_STEP}, {who} unrecorded work, which is not idle time."
     return Notice(
         rule="idle_time",
         severity="info",
@@ -192,18 +180,15 @@ def _answer(idle: _Chosen) -> Notice:
         figures=[
             METRICS.figure("idle_ratio", idle.ratio),
             *times,
-            *([METRICS.figure("unrecorded_ns", earlier, window=CHOSEN_STEPS)] if earlier else ()),
+            *([METRICS.figure("unrecorded_ns", earlier, window=_SUM)] if earlier else ()),
         ],
     )
 
 
-def _average(idle: _Chosen) -> Breakdown:
-    count = idle.mean_of
-    parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
-    shares = [structs.replace(part, value=part.value / count) for part in parts]
+def _by_cause(idle: _Chosen) -> Breakdown:
+    parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, _SUM, "idle")
     what = "" if len(idle.devices) == 1 else "sum over all devices"
-    title = "Idle time per step" if len(idle.label) > 1 else "Idle time by cause"
-    return Breakdown("average_idle", title, what, "ns", idle.idle_ns / count, shares, "table")
+    return Breakdown("idle_by_cause", "Idle time by cause", what, "ns", idle.idle_ns, parts, "table")
 
 
 def _series(idle: _Chosen) -> Series:
@@ -219,7 +204,7 @@ def _series(idle: _Chosen) -> Series:
 
 
 def _causes(idle: _Chosen) -> Frame:
-    windows, count = idle.windows, idle.mean_of
+    windows = idle.windows
     pieces, longest = dict.fromkeys(Cause, 0), dict.fromkeys(Cause, 0)
     for account in idle.devices.values():
         length = account.end_ns - account.start_ns
@@ -231,12 +216,11 @@ def _causes(idle: _Chosen) -> Frame:
     data = {
         "cause": [TITLES[cause][0] for cause in idle.causes],
         "idle_ns": [idle.total(cause) for cause in idle.causes],
-        "idle_mean_ns": [idle.total(cause) / count for cause in idle.causes],
         "idle_pieces": [pieces[cause] for cause in idle.causes],
         "idle_longest_ns": [longest[cause] for cause in idle.causes],
         "cause_means": [TITLES[cause][1] for cause in idle.causes],
     }
-    types = (pa.string(), pa.int64(), pa.float64(), pa.int64(), pa.int64(), pa.string())
+    types = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.string())
     table = pa.table({key: pa.array(values, kind) for (key, values), kind in zip(data.items(), types, strict=True)})
     columns = _idle_columns(idle, *data, share=("idle_ns",))
     return Frame("idle_causes", "Causes", columns, table, ("cause",), "cause", Sort("idle_ns", True))
@@ -261,9 +245,8 @@ def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
         },
         **({"unrecorded_ns": pa.array(_interleaved(list(idle.unrecorded.values())))} if idle.unrecorded_ns else {}),
     }
-    return Frame(
-        "idle_steps", "Idle time of the steps", _idle_columns(idle, *data), pa.table(data), ("step", "device"), "step"
-    )
+    columns = [replace(each, metric=replace(each.metric, window=STEP)) for each in _idle_columns(idle, *data)]
+    return Frame("idle_steps", "Idle time of the steps", columns, pa.table(data), ("step", "device"), "step")
 
 
 def _interleaved(columns: Sequence[Int64 | np.int64]) -> Int64:
@@ -321,10 +304,8 @@ def _groups(trace: TraceTable, idle: _Chosen, spent: _Spent) -> Frame:
     groups = group(spent.cause, spent.host, spent.line)
     total = groups.sum(measure_within(idle.windows, spent.start, spent.end))
     first = spent.of(groups.first)
-    shown = ("idle_mean_ns",) if idle.mean_of > 1 else ("idle_ns",)
     data = {
         "cause": _cause_titles(first),
-        "idle_mean_ns": pa.array(total / idle.mean_of),
         "idle_ns": pa.array(total),
         "idle_pieces": pa.array(groups.count()),
         "idle_longest_ns": pa.array(first.end - first.start),
@@ -333,14 +314,13 @@ def _groups(trace: TraceTable, idle: _Chosen, spent: _Spent) -> Frame:
         "start_ns": pa.array(first.start),
         "event": pa.array(first.following, mask=first.following == MISSING),
     }
-    columns = _idle_columns(idle, *(key for key in data if key != "event"), share=shown)
-    hidden = {"start_ns", *({"idle_mean_ns", "idle_ns"} - {*shown})}
-    columns = [structs.replace(each, hidden=each.metric.key in hidden) for each in columns]
+    columns = _idle_columns(idle, *(key for key in data if key != "event"), share=("idle_ns",))
+    columns = [structs.replace(each, hidden=each.metric.key == "start_ns") for each in columns]
     table = pa.table(data).take(np.argsort(-total, kind="stable"))
     key = ("cause", "idle_host", "idle_line")
     return Frame(
         "idle_groups", "By cause and line", [*columns, Column(_NEXT, hidden=True)], table, key, "cause",
-        Sort(shown[0], True),
+        Sort("idle_ns", True),
     )  # fmt: skip
 
 

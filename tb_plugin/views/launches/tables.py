@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,11 +13,13 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.metrics import PER_STEP
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Notice, Notices, Payload, Series, Sort
+from tb_plugin.payloads import Column, Figures, Line, Metric, Notice, Notices, Payload, Series, Sort
 from tb_plugin.views.launches.launch_table import Depth, Launched
 from tb_plugin.views.launches.metrics import METRICS
 from tb_plugin.views.launches.repeated_sequences import Repeat, repeated_sequences
@@ -235,64 +236,50 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
     return facts
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """``steps`` is the number of selected steps; 1 without steps. ``word`` is the word for the devices, such as "GPU"."""
+def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], word: str, todo: str) -> dict[str, Payload]:
+    """Returns key numbers, summary sentence and a histogram.
 
-    steps: int
-    word: str
-
-    def per_step(self, key: str, total: int | float | None, title: str = "") -> Figure:
-        """Returns a figure divided by the number of steps, with a note if there are several."""
-        value = total if total is None or self.steps == 1 else total / self.steps
-        return METRICS.figure(key, value, title, "per step" if self.steps > 1 else "")
-
-
-def launch_payloads(
-    launches: Launched, all_of: Facts, depths: list[Depth], scope: Scope, todo: str
-) -> dict[str, Payload]:
-    """Returns key numbers, summary sentence and a histogram. ``todo`` is the advice for unrecorded work."""
+    ``word`` is the word for the devices. ``todo`` is the advice for unrecorded work.
+    """
     if not len(launches.row):
         return {}
     figures = [
-        scope.per_step("starved_ns", all_of["starved_ns"], f"{scope.word} idle before launches"),
+        METRICS.figure("starved_ns", all_of["starved_ns"], f"{word} idle before launches"),
         *([METRICS.figure("starved_ratio", depths[0].starved, note="of the time")] if len(depths) == 1 else ()),
         METRICS.figure("launch_api_p50_ns", all_of["launch_api_p50_ns"]),
         METRICS.figure("launch_latency_p50_ns", all_of["launch_latency_p50_ns"]),
     ]
     if all_of["short_launches"] and all_of["capture_ns"]:  # the rule launch_bound covers the others
-        figures.append(scope.per_step("capture_ns", all_of["capture_ns"]))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"]))
     queue = _distribution("queue_times", "launch_queue_ns", launches.queue_ns, "all launches")
     return {
         "launch_summary": Figures("launch_summary", "Launches", "", figures, "headline"),
-        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, scope, todo)]),
+        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, word, todo)]),
         **({queue.name: queue} if len(queue.x) else {}),
     }
 
 
-def _answer(all_of: Facts, scope: Scope, todo: str) -> Notice:
-    each = " per step" if scope.steps > 1 else ""
+def _answer(all_of: Facts, word: str, todo: str) -> Notice:
     count = all_of["launches"] or 0
     text = (
-        f"{{empty_queue_launches_ratio}} of {{launches}} launches{each} found the queue empty: the {scope.word} was idle "
-        f"for {{starved_ns}}{each} before them, not counting the time before its first work."
+        f"{{empty_queue_launches_ratio}} of {{launches}} launches{PER_STEP} found the queue empty: the {word} was idle for "
+        f"{{starved_ns}}{PER_STEP} before them, not counting the time before its first work."
     )
     figures = [
         METRICS.figure("empty_queue_launches_ratio", (all_of["empty_queue_launches"] or 0) / count),
-        scope.per_step("launches", count),
-        scope.per_step("starved_ns", all_of["starved_ns"]),
+        METRICS.figure("launches", count),
+        METRICS.figure("starved_ns", all_of["starved_ns"]),
     ]
     if all_of["short_launches"] and all_of["capture_ns"]:
         text += " {short_launches_ratio} of the launches took longer than their kernel: "
-        text += f"capturing these kernels in a graph saves up to {{capture_ns}}{each}."
+        text += f"capturing these kernels in a graph saves up to {{capture_ns}}{PER_STEP}."
         figures.append(METRICS.figure("short_launches_ratio", (all_of["short_launches"] or 0) / count))
-        figures.append(scope.per_step("capture_ns", all_of["capture_ns"]))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"]))
     if late := all_of["late_launches"]:
-        text += f" {{late_launches}} {'launch' if late == 1 else 'launches'} started unusually late."
-        figures.append(METRICS.figure("late_launches", late))
+        text += f" {count_with_noun(int(late), 'launch', 'launches')} started unusually late."
     if behind := all_of["behind_launches"]:
-        text += f" {{behind_launches}} {'launch' if behind == 1 else 'launches'} waited for unrecorded work;"
-        text += " this counts as queue time, not as latency."
-        figures.append(METRICS.figure("behind_launches", behind))
+        text += f" {count_with_noun(int(behind), 'launch', 'launches')} waited for unrecorded work; "
+        text += "this counts as queue time, not as latency."
     return Notice("launches", "info", text, todo if behind else "", figures)
 
 

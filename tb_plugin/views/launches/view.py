@@ -27,7 +27,6 @@ from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.launch_table import launch_table, queue_depths
 from tb_plugin.views.launches.metrics import METRICS
 from tb_plugin.views.launches.tables import (
-    Scope,
     by_kernel,
     by_operator,
     late_launches,
@@ -73,10 +72,10 @@ class Launches(DeclaredView, entry=VIEW):
             "launches.host_ns": int(trace.self_ns[calls.row].sum()),
             "launches.device_idle_ns": idle,
         }
-        scope = _scope(trace, selection)
+        word = device_noun(trace)
         payloads: dict[str, Payload] = {
-            "summary": Figures("summary", "Runtime calls", "", _summary(facts, scope)),
-            **_answer(frames, scope),
+            "summary": Figures("summary", "Runtime calls", "", _summary(facts)),
+            **_answer(frames, word),
         }
         own = _launches(trace, selection)
         shown = {**own.payloads, **payloads}
@@ -102,14 +101,8 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(
-            chosen, all_of, depths, _scope(trace, selection), trace.recorder.todo("recording_began_mid_flight")
-        ),
+        launch_payloads(chosen, all_of, depths, device_noun(trace), trace.recorder.todo("recording_began_mid_flight")),
     )
-
-
-def _scope(trace: TraceTable, selection: Selection) -> Scope:
-    return Scope(max(len(chosen_steps(trace, selection.steps)), 1), device_noun(trace))
 
 
 def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
@@ -181,29 +174,29 @@ def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.
     return data
 
 
-def _summary(facts: dict[str, int | None], scope: Scope) -> list[Figure]:
+def _summary(facts: dict[str, int | None]) -> list[Figure]:
     figures = [
-        scope.per_step("calls", facts["launches.calls"]),
-        scope.per_step("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
+        METRICS.figure("calls", facts["launches.calls"]),
+        METRICS.figure("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
-    return figures if idle is None else [*figures, scope.per_step("device_idle_ns", idle)]
+    return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]
 
 
-def _answer(frames: dict[str, Frame], scope: Scope) -> dict[str, Payload]:
+def _answer(frames: dict[str, Frame], word: str) -> dict[str, Payload]:
     calls, by_caller = frames["runtime_calls"], frames["runtime_calls_by_caller"]
     if not calls.data.num_rows:
         return {}
     (first,) = calls.data.slice(0, 1).to_pylist()
     (caller,) = by_caller.data.filter(pc.equal(by_caller.data["name"], first["name"])).slice(0, 1).to_pylist()
     times = [key for key in ("device_idle_ns", "host_self_ns", "calls") if key in first]
-    most = [METRICS.figure("name", first["name"]), *(scope.per_step(key, first[key]) for key in times)]
+    most = [METRICS.figure("name", first["name"]), *(METRICS.figure(key, first[key]) for key in times)]
     who = [
         *(METRICS.figure(key, caller[key]) for key in CALLERS[1:]),
-        *(scope.per_step(key, caller[key]) for key in times),
+        *(METRICS.figure(key, caller[key]) for key in times),
     ]
     idles = calls.sort is not None and calls.sort.key == "device_idle_ns"
-    title = f"Most CPU time while the {scope.word} idles" if idles else "Most CPU time"
+    title = f"Most CPU time while the {word} idles" if idles else "Most CPU time"
     return {
         "longest_call": Figures("longest_call", title, "", most),
         "longest_caller": Figures("longest_caller", "Main caller", "", who),

@@ -79,7 +79,7 @@ function Top({ view }: { view: View }) {
   const every = payloadByName(view, 'steps', 'series')
   // A table of parts says more than one bar.
   const steps = every && every.x.length > 1 ? every : null
-  const average = payloadByName(view, 'average_idle', 'breakdown')
+  const average = payloadByName(view, 'idle_by_cause', 'breakdown')
   return (
     <div className={layoutCss.grid}>
       <SummaryCard view={view} add={todoOf} />

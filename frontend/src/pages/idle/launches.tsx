@@ -4,6 +4,7 @@ import type { Query } from '../../api/client'
 import type { Figure, Figures, Table, View } from '../../api/payloads'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle, shortKernel } from '../../lib/names'
+import { isPerStep } from '../../lib/perStep'
 import type { Row } from '../../lib/tableRows'
 import { EventFacts, FirstRows, RowFigures, StackBlock } from '../../parts/detailBlock'
 import { HeadlineCard } from '../../parts/headlineCard'
@@ -89,7 +90,7 @@ function CallsSentence({ calls, call, caller }: { calls: Figures; call: Figures;
   const idles = Number(idle?.value ?? 0) > 0
   const key = idles ? 'device_idle_ns' : 'host_self_ns'
   const [time, part] = [call, caller].map((figures) => figureOf(figures, key))
-  const each = time?.note ? ` ${time.note}` : ''
+  const each = time && isPerStep(time.metric) ? ' per step' : ''
   return (
     <p className={css.say} data-testid="answer">
       Runtime calls take <Amount figure={figureOf(calls, key)} /> of CPU time{each}

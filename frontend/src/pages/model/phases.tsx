@@ -6,6 +6,7 @@ import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { counted, format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
+import { isPerStep } from '../../lib/perStep'
 import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/phases'
 import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
@@ -149,11 +150,9 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const naming = figureValue(payloadByName(view, 'names', 'figures'), 'phase_naming')
   const title = tree.columns.find(({ metric }) => metric.key === DEVICE)?.metric.title ?? 'Device'
   const word = title === 'Device' ? 'device' : title
-  // The phase that spans the steps is called once in each.
-  const steps = step ? Number(tree.rows[root].calls) : 1
-  const each = steps > 1 ? ' per step' : ''
+  const divided = tree.columns.some(({ metric }) => metric.key === HOST && isPerStep(metric))
   const number = (key: string) => Number(row[key] ?? 0)
-  const time = (of: Row, key: string) => `${format(Number(of[key] ?? 0) / steps, 'ns')}${each}`
+  const time = (of: Row, key: string) => `${format(Number(of[key] ?? 0), 'ns')}${divided ? ' per step' : ''}`
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
@@ -167,7 +166,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
     <HeadlineCard label="Answer" className={css.answer}>
       <HeadlineSentence severity="info">
         <Name row={row} /> is the {isStep ? 'only' : 'largest'} phase: {parts.join(', ')}
-        {steps === 1 && number('calls') > 1 && ` in ${counted(number('calls'), 'call')}`}
+        {!divided && number('calls') > 1 && ` in ${counted(number('calls'), 'call')}`}
         {device &&
           number('phase_idle_ns') > 0.01 * number(HOST) &&
           `; the ${word} is idle for ${time(row, 'phase_idle_ns')} of that`}
