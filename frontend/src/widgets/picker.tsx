@@ -59,7 +59,8 @@ export function Picker(props: {
     )
   }
   const wanted = filter.trim().toLowerCase()
-  const matches = ({ label, words = '' }: Choice) => `${label} ${words}`.toLowerCase().includes(wanted)
+  const matches = ({ label, words = '', badge = '' }: Choice) =>
+    `${label} ${words} ${badge}`.toLowerCase().includes(wanted)
   const found = box.dropdownOpened ? choices.filter(matches) : []
   const { before, shown } = listedChoices(found, wanted ? -1 : found.findIndex((choice) => choice.value === value))
   const after = found.length - before - shown.length

@@ -109,8 +109,8 @@ def answer_of(found: Taken) -> list[Notice]:
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work (launched before the recording), "
-            "which counts neither as idle time nor as work of these steps."
+            f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work. "
+            "It counts neither as idle time nor as work of these steps."
         )
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
