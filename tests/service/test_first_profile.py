@@ -43,6 +43,18 @@ def test_the_newest_recording_with_device_work_opens_first(tmp_path):
     assert first(tmp_path) == ("other", "rank0", "1"), "the first rank, although it started earlier"
 
 
+def test_a_graph_capture_does_not_open_first(tmp_path):
+    write(tmp_path / "serve" / f"w.{OLD}.pt.trace.json", **KERNEL)
+    write(tmp_path / "serve" / "capture_traces" / f"bs_8.{NEW}.pt.trace.json", **KERNEL)
+    assert first(tmp_path) == ("serve", "w", "1")
+
+
+def test_a_file_without_a_time_has_its_modification_time(tmp_path):
+    write(tmp_path / "named" / "w.1595200788569794381.pt.trace.json", **KERNEL)
+    write(tmp_path / "exported" / "trace.json", **KERNEL)
+    assert first(tmp_path)[0] == "exported"
+
+
 def test_a_device_event_in_the_head_counts(tmp_path):
     write(tmp_path / "cpu" / f"w.{NEW}.pt.trace.json")
     body = {"schemaVersion": 1, "traceEvents": [event("k", 1, 2, cat="kernel")]}

@@ -15,6 +15,8 @@ MOST_LOOKS = 32
 _DEVICE_WORK = re.compile(
     rb'"deviceProperties"\s*:\s*\[\s*\{|"cat"\s*:\s*"(?:kernel|gpu_memcpy|gpu_memset|gpu_user_annotation)"'
 )
+# Folder of graph captures, as written by vLLM. A capture belongs to the trace of the folder around it.
+CAPTURES = "capture_traces"
 _RANK = re.compile(r"rank\d+\Z")
 
 
@@ -38,7 +40,7 @@ def first_profile(
     pool = pool or [one for one in found if not titles[one.run].is_invented] or list(found)
     # The sort is stable: of equally old profiles, the first one on the page wins.
     newest = sorted(pool, key=_time, reverse=True)
-    traces = [one for one in newest if one.is_present and raw_name(one.reader) == TRACE]
+    traces = [one for one in newest if one.is_present and raw_name(one.reader) == TRACE and not _is_capture(one)]
     with_work = (one for one in traces[:MOST_LOOKS] if len(traces) == 1 or has_device_work(one))
     first = next(with_work, None) or next(iter(traces or newest), None)
     if first is None or _RANK.match(first.worker) is None:
@@ -47,5 +49,10 @@ def first_profile(
     return next(one for one in pool if (one.run, one.span) == (first.run, first.span) and _RANK.match(one.worker))
 
 
-def _time(one: ProfileFiles) -> tuple[int, int]:
-    return (one.time_unix_ms or 0, max(file.modified_ns or 0 for file in one.files))
+def _is_capture(one: ProfileFiles) -> bool:
+    return one.run.rpartition("/")[2] == CAPTURES
+
+
+def _time(one: ProfileFiles) -> int:
+    """Returns the time in the file name, else the modification time, in milliseconds."""
+    return one.time_unix_ms or max(file.modified_ns or 0 for file in one.files) // 1_000_000
