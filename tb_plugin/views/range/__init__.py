@@ -13,11 +13,13 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Ask", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything).",
+        parameters="`start_ns`, `end_ns` (default: everything), `search` (a query as in `find`: selects events).",
         payloads=(
-            "Events in a time range marked on the timeline, clipped to the range. `summary` (Figures), "
-            "`range_devices`, `range` (Tables)."
+            "Events in a time range marked on the timeline, clipped to the range. `summary`, `groups` (Figures: number "
+            "of events in each group), `range_devices`, `range_streams`, `range` (Tables). The column `range_group` "
+            "of `range` is `kernel`, `operator`, `python`, `annotation` or `other`. Python calls of threads that only "
+            "wait are not listed; `waiting_threads` in `summary` counts these threads."
         ),
-        tables="`range`, `range_devices`.",
+        tables="`range`, `range_devices`, `range_streams`.",
     ),
 )
