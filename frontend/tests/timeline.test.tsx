@@ -62,7 +62,7 @@ test('a search counts its hits and walks from one to the next, around and back',
     await at(place)
   }
   // Enter does the same, and Shift with it goes back.
-  field('Search names').focus()
+  field('Search: text').focus()
   for (const [keys, place] of [
     ['{Enter}', 0],
     ['{Enter}', 1],
@@ -71,6 +71,41 @@ test('a search counts its hits and walks from one to the next, around and back',
     await user.keyboard(keys)
     await at(place)
   }
+})
+
+test('a query lists its hits with totals, and a row leads to its event', async () => {
+  const query = 'kind:kernel dur>20us'
+  await open({ ...RUN, search: query })
+  await click(button('List'))
+  expect(state().list).toBe('1')
+  const list = one("section[aria-label='Hits']")
+  const { summary } = await find(query)
+  const values = valuesOf(summary)
+  expect(textOf(one('h2', list))).toContain(`${values.events} found`)
+  expect(textOf(one('h2', list))).toContain('per step ')
+  const { rows, matched_rows } = await ask<{ rows: Row[]; matched_rows: number }>(
+    `table/find/hits?${P}&in=first&search=${encodeURIComponent(query)}&offset=0&limit=200`,
+  )
+  expect(rowCount()).toBe(matched_rows)
+  expect(rows.every(({ kind, dur_ns }) => kind === 'kernel' && Number(dur_ns) > 20_000)).toBe(true)
+  expect((one('a[download]', list) as HTMLAnchorElement).href).toContain('table/find/hits?')
+  await click(one('[data-index="1"] [role=rowheader] button', list))
+  expect(state().event).toBe(String(rows[1].event))
+  await click(button('Close the list'))
+  expect(state().list).toBeUndefined()
+})
+
+test('a wrong term is named with the fields', async () => {
+  await open({ ...RUN, search: 'duration>3us' })
+  expect(textOf(byTest('toolbar'))).toContain('duration is not a field. Fields: dur, kind')
+  expect(all("section[aria-label='Hits']")).toEqual([])
+})
+
+test('examples of queries can be chosen', async () => {
+  await open(RUN)
+  field('Search: text').focus()
+  await click(await soon(() => button(/^kind:kernel/)))
+  expect(state().search).toBe('kind:kernel')
 })
 
 test('clicks that are faster than answers each go one hit on', async () => {
@@ -134,7 +169,26 @@ test('a range of the link says what ran in it', async () => {
   type Range = { range: { rows: Row[]; matched_rows: number }; summary: Parameters<typeof valuesOf>[0] }
   const server = await payloadsOf<Range & { range_devices: { rows: Row[] } }>(`view/range?${path}`)
   const count = () => Number(one('[role=table]', marked()).getAttribute('aria-rowcount')) - 1
-  expect(count()).toBe(server.range.matched_rows)
+  const rowsIn = (group: string, more = '') =>
+    ask<{ matched_rows: number; total_rows: number; rows: Row[] }>(
+      `table/range/range?${path}${more}&where=range_group%3A${group}&offset=0&limit=200`,
+    )
+  // Kernels first; the tabs divide all rows.
+  const kernels = await rowsIn('kernel')
+  expect(count()).toBe(kernels.matched_rows)
+  let sum = kernels.matched_rows
+  const tabs = all('input[type=radio]', marked()) as HTMLInputElement[]
+  const others = tabs.slice(1).filter(({ value }) => value !== 'streams')
+  expect(others.length).toBeGreaterThan(1)
+  for (const tab of others) {
+    const group = tab.value
+    await click(tab)
+    expect(state().within).toBe(group)
+    expect(count()).toBe((await rowsIn(group)).matched_rows)
+    sum += count()
+  }
+  expect(sum).toBe(server.range.matched_rows)
+  await click(control('radio', 'Kernels', marked()))
   const head = textOf(one('header', marked()))
   expect(head).toContain(`${valuesOf(server.summary).events?.toLocaleString('en-US')} events`)
   const [device] = server.range_devices.rows
@@ -142,14 +196,12 @@ test('a range of the link says what ran in it', async () => {
   expect(head).toContain((100 * Number(device.busy_ratio)).toFixed(1))
   // A row opens to its events in the range.
   await click(one('[role=rowheader] button', marked()))
-  expect(textOf(byTest('detail', marked()))).toContain(`${server.range.rows[0].events?.toLocaleString('en-US')}`)
+  expect(textOf(byTest('detail', marked()))).toContain(`${kernels.rows[0].events?.toLocaleString('en-US')}`)
   // A search of the timeline narrows the list.
   await open({ ...RUN, ...range, search: 'aten::' })
-  const found = await ask<{ matched_rows: number; total_rows: number }>(
-    `table/range/range?${path}&search=${encodeURIComponent('aten::')}&offset=0&limit=200`,
-  )
+  const found = await rowsIn('operator', `&search=${encodeURIComponent('aten::')}`)
   expect(count()).toBe(found.matched_rows)
-  expect(found.matched_rows).toBeLessThan(found.total_rows)
+  expect(found.matched_rows).toBeGreaterThan(0)
   await click(button('Clear'))
   expect(state().from_ns).toBeUndefined()
   expect(all("section[aria-label$=' marked']")).toEqual([])
