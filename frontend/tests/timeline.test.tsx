@@ -1,5 +1,7 @@
 // The timeline beside its picture: search, notes, tracks, tables and panels. The picture is tested in tests/browser.
 import { expect, test } from 'vitest'
+import { originLines } from '../src/pages/timeline/eventOrigin'
+import { totalsText } from '../src/pages/timeline/hitsPanel'
 import {
   all,
   ask,
@@ -286,6 +288,36 @@ test.each(['operators', 'kernels'])('an event leads to its row of the %s', async
   expect(state().view).toBe(view)
   expect(all('[data-testid=detail]')).toHaveLength(1)
   expect(rowNames()[0].slice(0, 8)).toBe(String(name).slice(0, 8))
+})
+
+test('an entry of the legend hides its kind, and the link holds it', async () => {
+  await open(RUN)
+  const legend = () => byTest('timeline-key')
+  await click(button(/^operator/, legend()))
+  expect(state().hide).toBe('operator')
+  await click(button(/^runtime/, legend()))
+  expect(state().hide).toBe('operator\u001fruntime')
+  expect(button(/^operator/, legend()).getAttribute('aria-pressed')).toBe('false')
+  await click(button(/^operator/, legend()))
+  expect(state().hide).toBe('runtime')
+  await click(button('Show all', legend()))
+  expect(state().hide).toBeUndefined()
+})
+
+test('a tooltip has two lines at most about the origin', () => {
+  const line = '/opt/lib/python3.11/site-packages/torchvision/models/resnet.py(124): forward'
+  expect(originLines('aten::conv_backward', 'aten::conv2d', line)).toEqual([
+    'aten::conv_backward · forward aten::conv2d',
+    'torchvision/models/resnet.py(124): forward',
+  ])
+  expect(originLines('aten::mm', 'aten::mm', '')).toEqual(['aten::mm'])
+  expect(originLines('', '', '')).toEqual([])
+})
+
+test('totals of hits per step', () => {
+  const found = { total: 3, inSight: 1, totalNs: 6000, position: null, problem: null }
+  expect(totalsText({ ...found, perStep: null })).toBe('total 6.00 µs · mean 2.00 µs')
+  expect(totalsText({ ...found, perStep: { events: 1.5, ns: 3000 } })).toContain('per step 3.00 µs in 1.50 events')
 })
 
 test('colours by class are offered where there are kernels', async () => {

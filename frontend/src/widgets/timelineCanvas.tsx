@@ -167,7 +167,7 @@ export function HoverTip(props: {
   const isMerged = item !== null && item.count > 1
   if (isMerged) lines.push(`longest: ${shortKernel(item.name)}`, 'click to zoom in')
   return (
-    <FloatingTooltip x={hover.x} y={hover.y} clear={clear}>
+    <FloatingTooltip x={hover.x} y={hover.y} clear={clear} wide>
       {item && (
         <div className={`${tipCss.title} ${textCss.mono}`}>
           <Swatch color={hover.color} />

@@ -239,8 +239,13 @@ def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
     # The captured operator is more informative than the launch of the graph.
     origin = Origin(trace, row)
     facts = _about(trace, "event", "Event", row)
-    if line := _code_line(trace, row, origin):
-        facts.figures.append(METRICS.figure("code_line", line))
+    # Before the recorded arguments.
+    at = next(i for i, figure in enumerate(facts.figures) if figure.metric.key == "thread") + 1
+    known = {
+        "forward_operator": _name_of(trace, forward_operator(trace, row)),
+        "code_line": _code_line(trace, row, origin),
+    }
+    facts.figures[at:at] = METRICS.figures({key: text for key, text in known.items() if text})
     payloads: dict[str, Payload] = {"event": facts}
     if origin:
         payloads["origin"] = origin.figures()
