@@ -64,7 +64,7 @@ test('a search counts its hits and walks from one to the next, around and back',
     await at(place)
   }
   // Enter does the same, and Shift with it goes back.
-  field('Search: text').focus()
+  field('Search names').focus()
   for (const [keys, place] of [
     ['{Enter}', 0],
     ['{Enter}', 1],
@@ -105,7 +105,7 @@ test('a wrong term is named with the fields', async () => {
 
 test('examples of queries can be chosen', async () => {
   await open(RUN)
-  field('Search: text').focus()
+  field('Search names').focus()
   await click(await soon(() => button(/^kind:kernel/)))
   expect(state().search).toBe('kind:kernel')
 })

@@ -24,12 +24,12 @@ export function QueryBox(props: Omit<ComponentProps<typeof SearchBox>, 'placehol
   const search = (next: string) => setRoute({ search: next })
   return (
     <search
-      className={css.box}
+      className={value === '' ? css.box : `${css.box} ${css.filled}`}
       onFocus={() => setOpen(true)}
       onBlur={(event) => setOpen(event.currentTarget.contains(event.relatedTarget))}
       onKeyDown={(event) => event.key === 'Escape' && setOpen(false)}
     >
-      <SearchBox {...props} onChange={search} placeholder="Search: text, /regex/ or dur>100us" />
+      <SearchBox {...props} onChange={search} placeholder="Search names, /regex/ or dur>100us" />
       {isOpen && value === '' && (
         <ul className={css.help} aria-label="Examples of queries">
           {EXAMPLES.map(([query, meaning]) => (
