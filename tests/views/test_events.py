@@ -180,6 +180,12 @@ def test_where_is_not_applied_to_the_list_again(table: TraceTable) -> None:
     assert answer.matched_rows == answer.total_rows == 5
 
 
+def test_a_query_selects_the_listed_events() -> None:
+    builder = trace().op("aten::mm", 0, 10).launches(kernel("gemm", 7, 40)).op("aten::mm", 50, 30)
+    found = part(builder.table(), "events", search="dur>8us name:mm").frames["instances"].data.to_pylist()
+    assert [(row["name"], row["dur_ns"]) for row in found] == [("aten::mm", 30_000), ("aten::mm", 10_000)]
+
+
 def module_path(table: TraceTable, event: int) -> str:
     return str(about(table, event).get("modules", {}).get("module_path", ""))
 

@@ -100,8 +100,8 @@ describe('colours', () => {
     const kinds = ['unknown', 'operator', 'kernel', 'memcpy', 'communication']
     tile.category = Uint8Array.of(2, 1, 4, 3, 4, 2)
     const classes: KernelClasses = new Map([
-      ['gemm', { key: 'gemm', title: 'GEMM', why: '' }],
-      ['nccl', { key: 'communication', title: 'Communication', why: '' }],
+      ['gemm', { key: 'gemm', title: 'GEMM' }],
+      ['nccl', { key: 'communication', title: 'Communication' }],
     ])
     const colors = new Colors(LIGHT, 'class', kinds, store, classes)
     const looks = tile.category.length

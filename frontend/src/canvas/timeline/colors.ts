@@ -48,6 +48,7 @@ export class Colors {
   private readonly hiddenAt: boolean[] = []
   private readonly store: TileStore
   private readonly categories: readonly string[]
+  private readonly kernel: number
   private readonly kinds: string[]
   private readonly titles: string[]
   private readonly slices: number
@@ -71,6 +72,7 @@ export class Colors {
     this.classes = classes ?? NO_CLASSES
     this.store = store
     this.categories = categories
+    this.kernel = categories.indexOf('kernel')
     const known = new Map([COPY, ...this.classes.values()].map(({ key, title }) => [key, title]))
     this.slices = categories.length
     this.neutral = this.slices + SLICES + 1
@@ -109,7 +111,7 @@ export class Colors {
 
   /** Whether names colour events of this kind. */
   isByName(category: number): boolean {
-    return this.by !== 'kernel' || this.categories[category] === 'kernel'
+    return this.by !== 'kernel' || category === this.kernel
   }
 
   hides(tile: Tile, i: number): boolean {
