@@ -12,8 +12,10 @@ export function Headline(props: {
   alarms?: ReadonlyMap<string, Severity>
   scale?: Scale
   wayOf?: LinkOf
+  /** Key of a change within noise. */
+  noise?: string
 }) {
-  const { figures, alarms, scale, wayOf } = props
+  const { figures, alarms, scale, wayOf, noise } = props
   return (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
@@ -31,6 +33,7 @@ export function Headline(props: {
                     unit={figure.metric.unit}
                     scale={scaleOf(scale, figure.metric.unit)}
                     change={isChange(figure.metric.key)}
+                    isNoise={figure.metric.key === noise}
                   />
                 </LinkOrText>
               </b>

@@ -13,7 +13,10 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything), `search` (a query as in `find`: selects events).",
+        parameters=(
+            "`start_ns`, `end_ns` (default: everything), `track` (a track id of `view/timeline`; default: all), `search` "
+            "(a query as in `find`: selects events)."
+        ),
         payloads=(
             "Events in a time range marked on the timeline, clipped to the range. `summary`, `groups` (Figures: number "
             "of events in each group), `range_devices`, `range_streams`, `range` (Tables). The column `range_group` "

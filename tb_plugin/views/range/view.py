@@ -19,6 +19,7 @@ from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.analysis.thread_and_stream_names import track_names
+from tb_plugin.analysis.timeline.lanes import lane_of, lane_with_id
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
@@ -88,7 +89,7 @@ _GROUP_OF_KIND = np.array([next(i for i, kinds in enumerate(_GROUPS.values()) if
 
 class Range(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, params.search, params.get("start_ns"), params.get("end_ns"))
+        return (params.steps, params.search, *(params.get(key) for key in ("start_ns", "end_ns", "track")))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         # The search selects events; other filters select rows.
@@ -98,6 +99,8 @@ class Range(DeclaredView, entry=VIEW):
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(overlaps_range(trace.start_ns, trace.end_ns, start, end))
+        if track := params.get("track"):
+            rows = rows[lane_of(trace, rows) == lane_with_id(trace, track)]
         begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
         own = _self_inside(trace, rows, begins, ends)
         waiting = waiting_tracks(trace, rows, own)

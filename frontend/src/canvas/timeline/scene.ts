@@ -86,6 +86,8 @@ export interface Scene extends HeadStage {
   hits: readonly Spot[]
   /** Events that match the search; null: names decide. */
   hitEvents: ReadonlySet<number> | null
+  /** Events selected with Ctrl or Cmd, if several. */
+  picked: readonly Spot[]
   counters: Counters | null
   failures: readonly Bookmark[]
 }

@@ -2,7 +2,9 @@
 import { Checkbox, Radio } from '@mantine/core'
 import { useCallback, useMemo } from 'react'
 import type { ColorBy } from '../../canvas/timeline/colors'
+import type { WheelStyle } from '../../lib/wheel'
 import { MenuButton } from '../../parts/menuButton'
+import { setPrefs, usePrefs } from '../../state/prefs'
 import { joinList, splitList } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
 import type { Hiding } from './footer'
@@ -16,13 +18,13 @@ export const defaultColors = (onlyRanges: boolean, hasDevices: boolean): ColorBy
 
 /** Hidden entries of the legend; stored in the URL. */
 export function useHidden(): Hiding {
-  const { hide } = useRoute()
-  const hidden = useMemo(() => new Set(splitList(hide)), [hide])
+  const { off } = useRoute()
+  const hidden = useMemo(() => new Set(splitList(off)), [off])
   const onHide = useCallback(
     (key?: string) => {
       const next = new Set(key === undefined ? [] : hidden)
       if (key !== undefined && !next.delete(key)) next.add(key)
-      setRoute({ hide: joinList([...next]) })
+      setRoute({ off: joinList([...next]) })
     },
     [hidden],
   )
@@ -59,7 +61,26 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
         </div>
       </Radio.Group>
       <ColorsChoice {...props} />
+      <WheelChoice />
     </MenuButton>
+  )
+}
+
+/** What the wheel does; stored in the browser. */
+export function WheelChoice() {
+  const { wheel } = usePrefs()
+  return (
+    <Radio.Group
+      size="xs"
+      label="Wheel"
+      value={wheel}
+      onChange={(value) => setPrefs({ wheel: value as WheelStyle, wheelHinted: true })}
+    >
+      <div className={toolbarCss.menu}>
+        <Radio size="xs" value="scroll" label="Scrolls (as in Perfetto; Ctrl + wheel zooms)" />
+        <Radio size="xs" value="zoom" label="Zooms (Shift + wheel scrolls)" />
+      </div>
+    </Radio.Group>
   )
 }
 
@@ -71,7 +92,7 @@ export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; 
       size="xs"
       label="Colours"
       value={useColors(usual)}
-      onChange={(value) => setRoute({ colors: value === usual ? '' : value, hide: '' })}
+      onChange={(value) => setRoute({ colors: value === usual ? '' : value, off: '' })}
     >
       <div className={toolbarCss.menu}>
         <Radio size="xs" value="kernel" label="Kernels by name" disabled={!hasDevices} />
