@@ -164,7 +164,7 @@ export function CellText(props: {
   const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
-    const text = format(value, unit)
+    const text = format(row[`${column.metric.key}_title`] ?? value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code')
       return (
