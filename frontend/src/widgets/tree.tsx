@@ -66,6 +66,7 @@ function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): numbe
 function TreeCell({ column, value, scale }: { column: Column; value: Scalar; scale?: Scale }) {
   const { key, unit } = column.metric
   if (key === 'presence') return <Presence presence={String(value ?? '')} />
+  if (value === null) return <span />
   if (unit === 'code' && value !== null) {
     const text = String(value)
     const short = isFrame(column) ? shortFrame(text, TEXT_LENGTH) : text
