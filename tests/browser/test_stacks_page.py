@@ -11,7 +11,7 @@ from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
 from tests.browser.journey import walk
 
-RUN = {"run": "transformer_cpu"}
+RUN = {"run": "transformer_cpu", "fold": "none"}
 
 
 def a_click_zooms_and_the_way_back_is_offered(tab: Tab) -> None:

@@ -14,7 +14,8 @@ from tb_plugin.model.trace.schema import MISSING
 MIN_LAYERS = 3
 # `Linear_3` of PyTorch, `blocks.0.fc (Linear)` of tb_plugin.annotate, `torch.nn.Linear: blocks.0.fc` of Lightning.
 _CLASS = re.compile(
-    r"(?:\S+ \((?!recomputed\))(?P<last>[^()]+)\)|(?:[\w.]+\.)?(?P<first>\w+): \S+|(?P<numbered>.+?)_\d+)(?P<again> \(recomputed\))?"
+    r"(?:\S+ \((?!recomputed\))(?P<last>[^()]+)\)|(?:[\w.]+\.)?(?P<first>\w+): \S+|(?P<numbered>.+?)_\d+)"
+    r"(?P<again> \(recomputed\))?"
 )
 
 
