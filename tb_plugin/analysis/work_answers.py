@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_classes import TITLES, class_time, classify_kernels
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -87,7 +88,8 @@ def kernels_answer(trace: TraceTable, kernels: Int64, times: Mapping[KernelClass
         return None
     text, figures = class_sentence(trace, times)
     name, time = leading(trace.name[kernels], trace.dur_ns[kernels])
-    values: dict[str, Scalar] = {"leading_name": trace.strings[name], "leading_ns": time}
+    recorded = trace.strings[name]
+    values: dict[str, Scalar] = {"leading_name": readable_names([recorded])[0] or recorded, "leading_ns": time}
     values["leading_ratio"] = time / sum(times.values())
     text += ". The kernel with most time is {leading_name}: {leading_ns}, {leading_ratio}."
     return answer("class_answer", text, [*figures, *METRICS.figures(values)])

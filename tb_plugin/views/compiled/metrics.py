@@ -27,6 +27,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
+            "compiled_calls": ("Calls", "Calls of compiled code, without calls inside other compiled code."),
             "cold_calls": ("Cold", "Calls that compile, plus the first call after each compilation."),
             "compilations": ("Compilations", "Compilations in the selected steps."),
             "compiled_regions": ("Regions", "Compiled regions that ran."),
@@ -41,6 +42,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
+            "compiled_host_ns": ("CPU time", "CPU time of compiled code; calls inside other compiled code count once."),
+            "compiled_device_ns": ("Device time", "Device time that compiled code launched."),
             "region_compile_ns": ("Compilation", "Compilation time of the region, forward and backward."),
             "compiling_in_step_ns": ("Compilation", "Step time while at least one thread compiles."),
             "compile_ns": ("Compilation", "Compilation time of all threads."),
