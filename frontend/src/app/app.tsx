@@ -1,12 +1,14 @@
 // The page frame: profile, state and the open view.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
 import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Query } from '../api/client'
+import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
+import { pagesOf } from '../lib/pages'
+import { PER_STEP_VIEWS } from '../lib/perStep'
 import {
   type Address,
   isAnsweredByOthers,
@@ -21,19 +23,20 @@ import {
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
+import { parseSteps, writeSteps } from '../lib/stepSelection'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
 import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, readRoute, setDefaultView, setRoute, useRoute } from '../state/urlState'
+import { openProfile, openView, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { LinkButton, Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
-import { inOrder, Nav } from './nav'
+import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
 import { TopBar } from './topbar'
@@ -104,9 +107,17 @@ function Frame() {
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
+  const all = profile?.steps
+  const isPerStep = route.per !== TOTAL
+  const counted = useMemo(() => {
+    if (!isPerStep || !all || all.length < 2 || !PER_STEP_VIEWS.has(view)) return { steps }
+    const labels = all.map(({ label }) => label)
+    const chosen = steps || writeSteps(new Set(labels), labels)
+    return { steps: chosen, [PER_STEP]: parseSteps(chosen, labels).size }
+  }, [steps, all, view, isPerStep])
   const base = useMemo<Query>(
-    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps, phase, pattern }),
-    [key, steps, phase, pattern],
+    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), ...counted, phase, pattern }),
+    [key, counted, phase, pattern],
   )
   useEffect(() => {
     const title = viewInfo(profile, view)?.title ?? view
@@ -126,6 +137,7 @@ function Frame() {
         profile={profile}
         base={base}
         steps={steps}
+        view={view}
         reload={reload}
         onQuality={() => setQuality(true)}
         onHelp={() => setHelp(true)}
@@ -154,6 +166,7 @@ function Frame() {
         {profile?.read && !profile.read.complete && (
           <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
+        <PageTabs views={profile?.views ?? []} active={view} />
         {phase && <NotLimited phase={phase} view={viewInfo(profile, view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
         {profile && <CaptureProblem profile={profile} />}
@@ -400,8 +413,8 @@ function useShortcuts(profile: Profile | null, onHelp: () => void): void {
       else if (event.key === '[' && open) stepBy(open, -1)
       else if (event.key === ']' && open) stepBy(open, 1)
       else if (/^[1-9]$/.test(event.key) && open) {
-        const view = inOrder(open.views)[Number(event.key) - 1]
-        if (view?.available) openView(view.id)
+        const page = pagesOf(open.views)[Number(event.key) - 1]
+        if (page) openPage(page)
       } else return
       event.preventDefault()
     }

@@ -5,11 +5,13 @@ import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
+import { PER_STEP_VIEWS } from '../lib/perStep'
 import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
-import { openProfile, setRoute, shareUrl } from '../state/urlState'
+import { openProfile, setRoute, shareUrl, TOTAL, useRoute } from '../state/urlState'
 import { CloseButton, useCopied } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
+import { Switch } from '../widgets/choice'
 import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
@@ -30,8 +32,9 @@ export function TopBar(props: {
   reload: () => void
   onQuality: () => void
   onHelp: () => void
+  view: string
 }) {
-  const { catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
+  const { view, catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
   // A rank summary has no data notices of its trace.
   const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
@@ -54,6 +57,7 @@ export function TopBar(props: {
           onChange={(next) => setRoute({ capture: next }, true)}
           reload={reload}
         />
+        {profile?.state === 'ready' && profile.steps.length > 1 && <PerStepSwitch view={view} />}
         {base.phase && <PhaseChip phase={String(base.phase)} onClear={() => setRoute({ phase: '' }, true)} />}
       </div>
       <div className={css.actions}>
@@ -139,6 +143,31 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+/** One switch for all pages: sums over the selected steps, or their means per step. */
+function PerStepSwitch({ view }: { view: string }) {
+  const { per } = useRoute()
+  const isIgnored = !PER_STEP_VIEWS.has(view) && view !== 'diff'
+  return (
+    <Tooltip
+      label={
+        isIgnored
+          ? 'This page shows means per step where it sums over steps.'
+          : 'Divides sums over the selected steps by the number of steps. Means and percentiles do not change.'
+      }
+    >
+      <div className={css.perStep}>
+        <Switch
+          label="Sums per step or in total"
+          value={per === TOTAL ? TOTAL : 'step'}
+          onChange={(next) => setRoute({ per: next === TOTAL ? TOTAL : '' }, true)}
+          options={{ step: 'per step', [TOTAL]: 'total' }}
+          disabled={isIgnored}
+        />
+      </div>
+    </Tooltip>
   )
 }
 
