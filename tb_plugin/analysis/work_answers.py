@@ -9,7 +9,7 @@ import numpy as np
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.kernel_classes import TITLES, class_time, classify_kernels
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import Whole, group
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -21,9 +21,9 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "class_ns": ("Class time", "Time of the kernels of the class with the most time."),
-            "all_kernels_ns": ("Kernel time", "Summed time of all kernels."),
-            "leading_ns": ("Its time", "Time of the named row."),
+            "class_ns": ("Class time", "Time of the kernels of the class with the most time.", SUM),
+            "all_kernels_ns": ("Kernel time", "Summed time of all kernels.", SUM),
+            "leading_ns": ("Its time", "Time of the named row.", SUM),
         },
     ),
     define(

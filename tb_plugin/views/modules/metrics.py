@@ -25,8 +25,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "layer_mean_ns": ("Mean per layer", "Total time divided by the number of layers."),
-            "module_own_ns": ("Own", "Total time of the modules minus the total time of their submodules."),
+            "layer_mean_ns": ("Mean per layer", "Total time divided by the number of layers.", SUM),
+            "module_own_ns": ("Own", "Total time of the modules minus the total time of their submodules.", SUM),
         },
     ),
     define("", "code", {"regions": ("Regions", "Compiled regions run directly by the module.")}),
