@@ -23,7 +23,7 @@ METRICS = SHARED.adding(
         {
             "class_ns": ("Class time", "Time of the kernels of the class with the most time.", SUM),
             "all_kernels_ns": ("Kernel time", "Summed time of all kernels.", SUM),
-            "leading_ns": ("Its time", "Time of the named row.", SUM),
+            "leading_ns": ("Largest time", "Time of the named row.", SUM),
         },
     ),
     define(
@@ -31,7 +31,7 @@ METRICS = SHARED.adding(
         "ratio",
         {
             "class_ratio": ("Class share", "Time of the class divided by the time of all kernels."),
-            "leading_ratio": ("Its share", "Time of the named row divided by the total."),
+            "leading_ratio": ("Largest share", "Time of the named row divided by the total."),
         },
     ),
     define("", "code", {"leading_name": ("Name", "Row with the most time.")}),

@@ -1,4 +1,4 @@
-"""Equal modules under one parent, such as the layers of a network, as one node."""
+"""Equal modules under one parent as one node."""
 
 from __future__ import annotations
 
