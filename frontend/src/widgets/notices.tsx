@@ -83,19 +83,20 @@ export const References = ({ notice }: { notice: Notice }) =>
 
 interface SentenceLinks {
   onLink: (link: Link) => void
-  /** One line, or two if there is room; those of high severity stay whole. */
+  /** One line, or two if there is room; those of high severity stay whole on wide pages. */
   isFolded?: boolean
   wayOf?: LinkOf
 }
 
 /** `scale`: common scale of savings. */
 function NoticeItem(props: SentenceLinks & { notice: Notice; scale: Scale }) {
-  const { notice, scale, onLink, wayOf } = props
-  const isFolded = props.isFolded && notice.severity !== 'high'
+  const { notice, scale, onLink, isFolded, wayOf } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.saving ? css.saves : ''}`}>
+    <li
+      className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.severity === 'high' ? css.whole : ''} ${notice.saving ? css.saves : ''}`}
+    >
       <span className={BADGES[notice.severity]}>{notice.severity}</span>
       <div>
         <div>
