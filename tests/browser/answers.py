@@ -24,7 +24,7 @@ TRACES = {
     "decode": REAL / "sglang_decode" / "sglang_Qwen3-8B_decode.json.gz",
     "CPU": SAMPLES / "resnet_cpu",
 }
-_TITLE = re.compile(r"^## .*\(`(\w+)`\)$")
+_TITLE = re.compile(r"^###? .*\(`(\w+)`\)$")
 _ROW = re.compile(r"^\| (\w+) \| (?:`([^`]*)`)? ?\| `(.*)` \|$")
 _FIRST = """
 () => {
