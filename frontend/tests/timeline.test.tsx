@@ -183,6 +183,40 @@ test('tracks are pinned, moved, closed and filtered in the menu', async () => {
   expect(Object.keys(state()).filter((key) => ['pin', 'lanes', 'shut', 'tracks'].includes(key))).toEqual([])
 })
 
+test('buttons on the name of a track pin, hide, close and sum it up', async () => {
+  const window = { start_ns: '10000000', end_ns: '30000000' }
+  await open({ ...RUN, ...window, charts: 'none' })
+  await soon(() => byTest('track-head'))
+  const titles = () => all('[data-testid=track-head]').map((head) => head.getAttribute('aria-label') ?? '')
+  const [first, second, third] = titles()
+  await click(button(`Hide ${first}`))
+  await soon(() => expect(titles()).not.toContain(first))
+  await click(button(`Pin ${third}`))
+  await soon(() => expect(titles().slice(0, 2)).toEqual([third, second]))
+  await click(button(`Rows of ${second}`))
+  await soon(() => expect(button(`Rows of ${second}`).getAttribute('aria-expanded')).toBe('false'))
+  // The menu has the same state, and shows what is hidden.
+  await click(button(/^Tracks \(/))
+  await click(button(new RegExp(`^Hide ${first} · `), await soon(() => byTest('track').parentElement as HTMLElement)))
+  await soon(() => expect(titles()).toContain(first))
+  expect(state().hide).toBeUndefined()
+  await click(button(`Summary of ${second}`))
+  const id = decodeURIComponent(state().track)
+  const summary = await soon(() => one("section[aria-label$=' visible']"))
+  await settle()
+  expect(summary.getAttribute('aria-label')).toContain(second)
+  const path = `${P}&track=${encodeURIComponent(id)}&start_ns=${window.start_ns}&end_ns=${window.end_ns}`
+  const server = await payloadsOf<{ range: { matched_rows: number } }>(`view/range?${path}`)
+  expect(Number(one('[role=table]', summary).getAttribute('aria-rowcount')) - 1).toBe(server.range.matched_rows)
+})
+
+test('the effect of the wheel is a choice that is remembered', async () => {
+  await open({ ...RUN, charts: 'none' })
+  await click(button('Display'))
+  await click(control('radio', /^Zooms/))
+  expect(JSON.parse(localStorage.torch_trace)).toMatchObject({ wheel: 'zoom' })
+})
+
 test('bookmarks of the link are listed, lead to their place and go', async () => {
   await open({ ...RUN, start_ns: '0', end_ns: '1000000', bookmarks: '30000000:<b>late</b>' })
   await click(button('Bookmarks 1'))

@@ -27,6 +27,7 @@ from tb_plugin.payloads import (
     Breakdown,
     Figure,
     Figures,
+    Interval,
     Notice,
     Notices,
     Payload,
@@ -133,10 +134,15 @@ class Printer(ABC):
     def _waterfall(self, payload: Breakdown) -> None:
         end = payload.start + payload.total
         scale = column_scale(payload.unit, [payload.start, end])
-        rows = [("baseline", format_number(payload.start, scale))]
-        rows += [(part.metric.title, format_change(part.value, scale)) for part in payload.parts]
-        rows.append(("experiment", format_number(end, scale)))
-        self.rows([Heading("part"), Heading(_titled("value", scale), "number")], rows)
+        rows = [("baseline", format_number(payload.start, scale), "")]
+        rows += [
+            (part.metric.title, format_change(part.value, scale), _interval(part.interval, scale))
+            for part in payload.parts
+        ]
+        rows.append(("experiment", format_number(end, scale), ""))
+        headings = [Heading("part"), Heading(_titled("value", scale), "number"), Heading("95 % interval", "number")]
+        shown = 2 if payload.interval is None else 3
+        self.rows(headings[:shown], [row[:shown] for row in rows])
 
     def _table(self, table: Table) -> None:
         columns = [column for column in table.columns if not column.hidden]
@@ -231,6 +237,13 @@ def _saves(saving: Saving | None) -> str:
     bounds = format_range(saving.low_ns, saving.high_ns, "ns")
     share = f", {format_value(saving.high_ns / saving.step_ns, 'ratio')}" if saving.step_ns else ""
     return f", saves {bounds} per step{share}"
+
+
+def _interval(interval: Interval | None, scale: Scale) -> str:
+    if interval is None:
+        return ""
+    noise = "" if interval.is_significant else ", noise"
+    return f"{format_change(interval.low, scale)} to {format_change(interval.high, scale)}{noise}"
 
 
 def _note(note: str) -> str:

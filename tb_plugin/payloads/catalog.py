@@ -42,6 +42,10 @@ class SpanInfo(Struct, frozen=True):
     """Key numbers of a profile that is ready: the first headline number of each unit."""
     is_empty: bool = False
     """True if the profile was read and contains no usable data."""
+    device: str | None = None
+    """Name of the devices with recorded work, empty without such work. None until the profile is read."""
+    step_count: int | None = None
+    """Number of recorded steps. None until the profile is read."""
 
 
 class WorkerInfo(Struct, frozen=True):

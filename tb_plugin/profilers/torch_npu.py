@@ -114,11 +114,11 @@ _OWN = {
 def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
     made = {}
     for key, one in advice.items():
-        todo = one.todo
+        todo, snippet = one.todo, one.snippet
         for cuda, npu in RENAMED.items():
-            todo = todo.replace(cuda, npu)
+            todo, snippet = todo.replace(cuda, npu), snippet.replace(cuda, npu)
         references = tuple(each for each in one.references if not _OTHERS.search("".join(each)))
-        made[key] = Advice(todo, references)
+        made[key] = Advice(todo, references, snippet)
     return made | _WITHOUT | _OWN
 
 

@@ -345,4 +345,6 @@ def _span_info(entry: Entry) -> SpanInfo:
         format=found.reader.title,
         key_figures=entry.summary.key_figures if entry.summary else [],
         is_empty=entry.summary is not None and _is_empty(entry.summary.read),
+        device=entry.summary.device if entry.summary else None,
+        step_count=len(entry.summary.steps) if entry.summary else None,
     )

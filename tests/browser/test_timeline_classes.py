@@ -11,7 +11,7 @@ from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
 from tests.browser.journey import walk
-from tests.browser.picture import GUTTER, HEAD, MARK, Picture, Pixel, Point, whole
+from tests.browser.picture import HEAD, MARK, Picture, Pixel, Point, whole
 
 RUN = "synthetic_gpu"
 _COLOUR = "(span) => getComputedStyle(span.firstElementChild).backgroundColor"
@@ -103,6 +103,9 @@ def what_is_found_on_a_closed_track_opens_it(tab: Tab) -> None:
     tab.follow(run=RUN, view="timeline", event=str(deep["event"]), **shut)
     assert closed(tab) == set(ids) - {ids[deep["lane"]]}, "by a link"
     assert in_sight(picture, deep)
+    tab.follow(run=RUN, view="timeline")
+    tab.follow(run=RUN, view="timeline", event=str(deep["event"]), hide=",".join(ids), charts="none", **whole(picture))
+    assert ids[deep["lane"]] not in unquote(tab.state()["hide"]) and in_sight(picture, deep), "a hidden one as well"
     frame = tab.follow(run=RUN, view="timeline", search="aten::", **shut)
     box = frame.get_by_placeholder("Search names, text or /regex/")
     frame.get_by_test_id("found").wait_for()
@@ -151,7 +154,7 @@ def closed(tab: Tab) -> set[str]:
 
 def in_sight(picture: Picture, row: dict[str, int]) -> bool:
     """The frame of the selected event is drawn below the axis: the pixels of its upper edge."""
-    x = min(max(picture.x(row["start_ns"]), GUTTER + 1), picture.width - 2)
+    x = min(max(picture.x(row["start_ns"]), picture.gutter + 1), picture.width - 2)
     column = picture.canvas.evaluate(
         "(canvas, x) => [...canvas.getContext('2d').getImageData(x * devicePixelRatio, 0, 1, canvas.height).data]", x
     )

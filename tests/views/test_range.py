@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -46,6 +47,17 @@ def test_events_are_cut_at_the_bounds() -> None:
     assert found["outer"]["inside_self_ns"] == 20_000 and found["inner"]["inside_self_ns"] == 10_000
     assert found["outer"]["inside_ratio"] == 1.0
     assert (found["inner"]["mean_ns"], found["inner"]["max_ns"]) == (40_000, 40_000), "of the whole event"
+
+
+def test_one_track_counts_alone() -> None:
+    table = small().table()
+    lanes = lanes_of(table)
+    track = next(track.id for track in tracks_of(table, lanes, lanes.events) if track.is_device)
+    found = part(table, "range", extra=(("track", track),)).frames
+    assert [row["name"] for row in found["range"].data.to_pylist()] == ["k"]
+    assert found["range_devices"].data["events"].to_pylist() == [1]
+    with pytest.raises(BadRequest, match="no such track"):
+        part(table, "range", extra=(("track", "9/9/work"),))
 
 
 def test_the_bounds_belong_to_one_side() -> None:

@@ -51,6 +51,7 @@ export interface WorkerInfo {
  *     if known.
  */
 export interface SpanInfo {
+  device: string | null
   files: string[]
   format: string
   fraction: number
@@ -61,6 +62,7 @@ export interface SpanInfo {
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
+  step_count: number | null
   time_unix_ms: number | null
 }
 /**
@@ -315,6 +317,7 @@ export interface CoverageInfo {
  *     In a waterfall, the slices may be negative. They lead from ``start`` to ``start + total``.
  */
 export interface Breakdown {
+  interval: Interval | null
   kind: 'breakdown'
   name: string
   parts: Slice[]
@@ -339,10 +342,18 @@ export interface Breakdown {
     | 'watts'
 }
 /**
+ * 95 % interval of a change, in the unit of the change. The change is within noise if the interval contains 0.
+ */
+export interface Interval {
+  high: number
+  low: number
+}
+/**
  * One slice of a total. ``category`` selects the colour.
  */
 export interface Slice {
   category: string
+  interval: Interval | null
   link: Link | null
   metric: Metric
   value: number
@@ -446,6 +457,7 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
+  snippet: string
   text: string
   threshold: number | null
   title: string

@@ -261,11 +261,7 @@ function Body(props: {
       <div className={basicsCss.panel}>
         <h2>{info.title}</h2>
         <p>{info.why}</p>
-        {info.enable && (
-          <p>
-            To enable this view: <code>{info.enable}</code>
-          </p>
-        )}
+        {info.enable && <p>To enable this view: {info.enable}</p>}
         {only && (
           <Button size="xs" onClick={() => openView(only.id, {})}>
             Back to {only.title}

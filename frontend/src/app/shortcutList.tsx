@@ -16,9 +16,9 @@ const KEYS: [string, [string[], string][]][] = [
   [
     'Timeline',
     [
-      [['W', 'S'], 'Zoom in or out (wheel)'],
-      [['A', 'D'], 'Move (drag, arrow keys)'],
-      [['↑', '↓'], 'Scroll (Shift + wheel)'],
+      [['W', 'S'], 'Zoom in or out (Ctrl + wheel, pinch)'],
+      [['A', 'D'], 'Move (drag, arrow keys, Shift + wheel)'],
+      [['↑', '↓'], 'Scroll (wheel; the menu Display can make it zoom)'],
       [['0'], 'Show the full trace'],
       [['Z'], 'Undo zoom (Back)'],
       [['Enter'], 'Go to the next search hit (with Shift: to the previous hit)'],
@@ -26,6 +26,9 @@ const KEYS: [string, [string[], string][]][] = [
       [['Shift', 'drag'], 'Mark a range (or drag over the ruler)'],
       [['F'], 'Zoom to the selected event or range'],
       [['M'], 'Mark the selection or the visible range'],
+      [['R'], 'Measure between two clicks'],
+      [['Ctrl', 'click'], 'Select several events'],
+      [['right click'], 'Menu of an event, a track or the background'],
       [['←', '→', '↑', '↓'], 'Select the neighbouring event'],
       [['Shift', '←', '→'], 'Follow a flow arrow to the launch or to the launched work'],
       [['Esc'], 'Clear the selection'],

@@ -21,6 +21,8 @@ const span = (id: string, model: string) => ({
   fraction: 0,
   problem: null,
   key_figures: [],
+  device: null,
+  step_count: null,
   is_empty: false,
 })
 

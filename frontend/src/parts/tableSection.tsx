@@ -32,6 +32,8 @@ export interface Group {
   filters?: readonly string[]
   nameStyle?: NameStyle
   widest?: number
+  /** Remark on all rows. */
+  note?: string
 }
 
 function queryOf(route: Values): TableQuery {
@@ -169,6 +171,7 @@ export function TableSection(props: {
               (pages.count === table.total_rows
                 ? counted(table.total_rows, 'row')
                 : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
+            {group.note && ` · ${group.note}`}
           </span>
           {table && <ColumnChooser table={table} shown={shown} empty={pages.empty} />}
         </span>

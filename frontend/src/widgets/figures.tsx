@@ -16,8 +16,10 @@ export function Headline(props: {
   alarms?: ReadonlyMap<string, Severity>
   scale?: Scale
   wayOf?: LinkOf
+  /** Key of a change within noise. */
+  noise?: string
 }) {
-  const { alarms, scale, wayOf } = props
+  const { alarms, scale, wayOf, noise } = props
   const [all, setAll] = useState(false)
   const recorded = props.figures.filter(({ value }) => value !== null)
   const figures = all || recorded.length <= MOST ? recorded : recorded.slice(0, MOST)
@@ -39,6 +41,7 @@ export function Headline(props: {
                     unit={figure.metric.unit}
                     scale={scaleOf(scale, figure.metric.unit)}
                     change={isChange(figure.metric.key)}
+                    isNoise={figure.metric.key === noise}
                   />
                 </LinkOrText>
               </b>

@@ -11,9 +11,9 @@ import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
-/** A template with bold figures, rendered as text. `scale`: common scale of its unit. */
-export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf }) {
-  const { notice, text, scale, wayOf } = props
+/** A template with bold figures, rendered as text. `scale`: common scale of its unit; `noise`: key of a change. */
+export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf; noise?: string }) {
+  const { notice, text, scale, wayOf, noise } = props
   return (
     <>
       {templatePieces(text).map((piece, i) => {
@@ -28,7 +28,13 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
               {unit === 'code' ? (
                 <ShortName name={String(figure.value ?? '')} />
               ) : (
-                <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
+                <Value
+                  value={figure.value}
+                  unit={unit}
+                  scale={scaleOf(scale, unit)}
+                  change={isChange(key)}
+                  isNoise={key === noise}
+                />
               )}
             </LinkOrText>
           </b>

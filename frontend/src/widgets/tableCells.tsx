@@ -1,5 +1,5 @@
 // Cells and headers of the large table.
-import type { Column, Scalar } from '../api/payloads'
+import type { Column, Scalar, Unit } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
@@ -152,6 +152,14 @@ export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
 /** The reason of a value, from its companion column. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
+/** The verdict on the change of a row and its interval; null if noise is unknown. */
+export function noiseOf(row: Row, unit: Unit): { isWithin: boolean; text: string } | null {
+  const { noise, interval_low_ns: low, interval_high_ns: high } = row
+  if (unit !== 'ns' || !noise) return null
+  const interval = [low, high].map((end) => signed(format(end ?? null, unit), end ?? null)).join(' to ')
+  return { isWithin: noise === 'within noise', text: `${noise}, 95 % interval ${interval}` }
+}
+
 export function CellText(props: {
   row: Row
   column: Column
@@ -181,10 +189,11 @@ export function CellText(props: {
     )
   }
   const part = typeof total === 'number' && total > 0 && typeof value === 'number' ? value / total : null
+  const noise = isChange(column.metric.key) ? noiseOf(row, unit) : null
   const title =
     part === null ? exactText(value, unit) : `${exactText(value, unit)} · ${format(part, 'ratio')} of the total`
   return (
-    <span className={css.number} title={title}>
+    <span className={css.number} title={noise ? `${title} · ${noise.text}` : title}>
       {column.share && (
         <span className={css.bar} aria-hidden="true">
           <i
@@ -195,7 +204,9 @@ export function CellText(props: {
         </span>
       )}
       {isChange(column.metric.key) ? (
-        <span className={`${textCss.num} ${trendClass(value, unit)}`}>{signed(formatNumber(value, scale), value)}</span>
+        <span className={`${textCss.num} ${noise?.isWithin ? textCss.mute : trendClass(value, unit)}`}>
+          {signed(formatNumber(value, scale), value)}
+        </span>
       ) : (
         <span className={textCss.num}>{formatNumber(value, scale)}</span>
       )}

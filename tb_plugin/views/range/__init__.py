@@ -13,7 +13,7 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything).",
+        parameters="`start_ns`, `end_ns` (default: everything), `track` (a track id of `view/timeline`; default: all).",
         payloads=(
             "Events in a time range marked on the timeline, clipped to the range. `summary` (Figures), "
             "`range_devices`, `range` (Tables)."

@@ -13,6 +13,7 @@ from tb_plugin.analysis.metrics import FULL_TRACE, SHARED, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.analysis.timeline.lanes import lane_of, lane_with_id
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
@@ -58,12 +59,14 @@ _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 class Range(DeclaredView, entry=VIEW):
     selects = "steps"
-    own = ("start_ns", "end_ns")
+    own = ("start_ns", "end_ns", "track")
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(overlaps_range(trace.start_ns, trace.end_ns, start, end))
+        if track := params.get("track"):
+            rows = rows[lane_of(trace, rows) == lane_with_id(trace, track)]
         begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
         frames = {
             "range": _by_name(trace, rows, begins, ends, end - start),

@@ -1,6 +1,6 @@
 // Drawing of several ranks' sections.
 
-import { cutText, FONT, FONT_TITLE } from '../surface'
+import { cutMiddle, cutText, FONT, FONT_TITLE } from '../surface'
 import type { Strip } from '../timeline/colors'
 import { drawGrid, drawOver, drawRegion, hatch, triangle } from '../timeline/draw'
 import { drawCursor, drawFlags, drawHead, drawRange } from '../timeline/head'
@@ -197,7 +197,7 @@ export function drawName(
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  const title = cutText(context, section.title, gutter - 32)
+  const title = cutMiddle(context, section.title, gutter - 28)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
   // Text that does not fit next to the name goes below it.

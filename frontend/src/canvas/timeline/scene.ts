@@ -83,6 +83,8 @@ export interface Scene extends HeadStage {
   match: ((name: number) => boolean) | null
   gaps: readonly Gap[]
   hits: readonly Spot[]
+  /** Events selected with Ctrl or Cmd, if several. */
+  picked: readonly Spot[]
   counters: Counters | null
   failures: readonly Bookmark[]
 }

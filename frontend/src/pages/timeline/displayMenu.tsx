@@ -1,7 +1,9 @@
 // The timeline's display options; stored in the URL.
 import { Checkbox, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timeline/colors'
+import type { WheelStyle } from '../../lib/wheel'
 import { MenuButton } from '../../parts/menuButton'
+import { setPrefs, usePrefs } from '../../state/prefs'
 import { setRoute, useRoute } from '../../state/urlState'
 import toolbarCss from '../../parts/toolbar.module.css'
 
@@ -40,7 +42,26 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
         </div>
       </Radio.Group>
       <ColorsChoice {...props} />
+      <WheelChoice />
     </MenuButton>
+  )
+}
+
+/** What the wheel does; stored in the browser. */
+export function WheelChoice() {
+  const { wheel } = usePrefs()
+  return (
+    <Radio.Group
+      size="xs"
+      label="Wheel"
+      value={wheel}
+      onChange={(value) => setPrefs({ wheel: value as WheelStyle, wheelHinted: true })}
+    >
+      <div className={toolbarCss.menu}>
+        <Radio size="xs" value="scroll" label="Scrolls (as in Perfetto; Ctrl + wheel zooms)" />
+        <Radio size="xs" value="zoom" label="Zooms (Shift + wheel scrolls)" />
+      </div>
+    </Radio.Group>
   )
 }
 

@@ -23,16 +23,24 @@ interface Order {
   desc: boolean
 }
 
+/** A track whose events alone are counted. */
+export interface SummaryTrack {
+  id: string
+  title: string
+}
+
 function RangePanel(props: {
   range: Range
+  isMarked: boolean
+  track: SummaryTrack | null
   base: Query
   /** The timeline's search also filters this list. */
   search: string
   onShow: (range: Range) => void
   onClose: () => void
 }) {
-  const { range, base, search, onShow, onClose } = props
-  const profile = JSON.stringify(base)
+  const { range, isMarked, track, base, search, onShow, onClose } = props
+  const profile = JSON.stringify({ ...base, ...(track ? { track: track.id } : {}) })
   const asked: Query = useMemo(
     () => ({ ...JSON.parse(profile), start_ns: range.start, end_ns: range.end }),
     [profile, range.start, range.end],
@@ -45,11 +53,11 @@ function RangePanel(props: {
   return (
     <Card
       className={css.range}
-      title={`${format(range.end - range.start, 'ns')} marked`}
+      title={`${track ? `${track.title}: ` : ''}${format(range.end - range.start, 'ns')} ${isMarked ? 'marked' : 'visible'}`}
       subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
       actions={
         <span className={textCss.row}>
-          <SmallButton onClick={() => onShow(range)}>Zoom to range</SmallButton>
+          {isMarked && <SmallButton onClick={() => onShow(range)}>Zoom to range</SmallButton>}
           <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
             Export range
           </Button>
@@ -95,20 +103,30 @@ function Devices({ view }: { view: View }) {
   )
 }
 
-/** The selected event and the marked range; null if there are none. */
+/** The selected event, and the marked range or the summary of a track; null if there are none. */
 export function panelsOf(props: {
   event: ReactNode
   range: Range | null
+  view: Range
+  track: SummaryTrack | null
   base: Query
   search: string
   onShow: (range: Range) => void
 }): ReactNode {
-  const { event, range, ...rest } = props
-  if (!event && !range) return null
+  const { event, range, view, ...rest } = props
+  const span = range ?? (rest.track ? view : null)
+  if (!event && !span) return null
   return (
     <div className={panelsCss.panels}>
       {event}
-      {range && <RangePanel range={range} {...rest} onClose={() => setRoute({ from_ns: '', to_ns: '' })} />}
+      {span && (
+        <RangePanel
+          range={span}
+          isMarked={range !== null}
+          {...rest}
+          onClose={() => setRoute({ from_ns: '', to_ns: '', track: '' })}
+        />
+      )}
     </div>
   )
 }

@@ -20,7 +20,7 @@ const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
 /** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
 export function kindsOf(heads: readonly Timeline[], detail: Detail): [string, string][] {
   const holds = heads.map(recordedKinds)
-  const isAll = detail === 'all' || holds.some(({ device }) => !device)
+  const isAll = detail !== 'streams' || holds.some(({ device }) => !device)
   const isHeld = (needs: keyof RecordedKinds | undefined) => !needs || holds.some((one) => one[needs])
   return KINDS.filter(
     ({ kind, needs }) => kind === 'communication' || (isHeld(needs) && (isAll || OF_STREAMS.has(kind))),
@@ -93,7 +93,7 @@ function lateRankEntries(collectives: readonly Collective[], sections: readonly 
 const TEXT: Record<Way, string> = {
   clocks: 'by corrected clocks',
   wall: 'by wall clocks',
-  start: 'from the first step',
+  start: 'by step',
 }
 
 /** How the ranks that are there were aligned; of several ways each with its ranks. */
