@@ -6,6 +6,14 @@ import { all, button, byTest, click, open, settle, soon, state, textOf, user } f
 const tours = () => all('[data-testid=tour]', document.body)
 const stored = () => JSON.parse(localStorage.getItem('torch_trace') ?? '{}').toured
 
+/** Enter, once the button that goes on has the focus. */
+async function next(): Promise<void> {
+  const dialog = byTest('tour', document.body)
+  await soon(() => expect(dialog.contains(document.activeElement)).toBe(true))
+  await user.keyboard('{Enter}')
+  await settle()
+}
+
 async function start(): Promise<void> {
   setPrefs({ toured: false })
   await open({ run: 'other', view: 'kernels' })
@@ -21,11 +29,10 @@ test('the tour walks through its stops and is remembered', async () => {
   const count = Number(/of (\d)/.exec(textOf(byTest('tour', document.body)))?.[1])
   expect(count).toBeGreaterThanOrEqual(3)
   for (let stop = 1; stop < count; stop++) {
-    expect(textOf(byTest('tour', document.body))).toContain(`${stop} of ${count}`)
-    await user.keyboard('{Enter}')
-    await settle()
+    await soon(() => expect(textOf(byTest('tour', document.body))).toContain(`${stop} of ${count}`))
+    await next()
   }
-  await user.keyboard('{Enter}')
+  await next()
   await soon(() => expect(tours()).toHaveLength(0))
   expect(stored()).toBe(true)
 })
