@@ -253,3 +253,14 @@ test('an unknown run is named as text', async () => {
   expect(textOf(main())).toContain('<i>no_such_run</i>')
   expect(all('#main i')).toEqual([])
 })
+
+test('Share copies the page as Markdown: its table, as it is sorted', async () => {
+  await open({ ...RUN, view: 'kernels', sort: 'calls', desc: '1' })
+  await click(button('Share'))
+  await click(control('item', 'Copy as Markdown'))
+  await soon(() => button('Copied'))
+  const text = await navigator.clipboard.readText()
+  expect(text.slice(0, 60)).toMatch(/^# Kernels\n\nRun: `other` · Worker: `rank0` · Span: `1`\n/)
+  const [first] = rowNames()
+  expect(text.split('\n').find((line) => /^\| [^-]/.test(line) && line.includes(first.slice(0, 12)))).toBeDefined()
+})

@@ -126,6 +126,7 @@ function Frame() {
         profile={profile}
         base={base}
         steps={steps}
+        title={viewInfo(profile, view)?.title ?? view}
         reload={reload}
         onQuality={() => setQuality(true)}
         onHelp={() => setHelp(true)}

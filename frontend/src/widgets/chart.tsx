@@ -1,6 +1,7 @@
 // A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
+import { categoryColor } from '../lib/color'
 import { formatNumber } from '../lib/format'
 import { LinkButton, useTheme, Value } from './basics'
 import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
@@ -40,7 +41,16 @@ export function Chart(props: {
     })
   })
 
-  return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
+  const keys = series.lines.map(({ metric, category }): [string, string] => [metric.title, categoryColor(category)])
+  return (
+    <PlotFrame
+      frame={frame}
+      drawn={drawn}
+      height={height}
+      label={summary(series)}
+      keys={keys.length > 1 ? keys : undefined}
+    />
+  )
 }
 
 function summary(series: Series): string {
