@@ -19,6 +19,7 @@ import {
   payloadsOf,
   pick,
   type Row,
+  rowCount,
   rowNames,
   rowsOf,
   settle,
@@ -263,4 +264,13 @@ test('Share copies the page as Markdown: its table, as it is sorted', async () =
   expect(text.slice(0, 60)).toMatch(/^# Kernels\n\nRun: `other` · Worker: `rank0` · Span: `1`\n/)
   const [first] = rowNames()
   expect(text.split('\n').find((line) => /^\| [^-]/.test(line) && line.includes(first.slice(0, 12)))).toBeDefined()
+})
+
+test('on paper a table has all rows that are loaded, and afterwards those in sight', async () => {
+  await open({ ...RUN, view: 'kernels' })
+  const printed = () => all('tbody tr', one('[data-testid=printed]'))
+  window.dispatchEvent(new Event('beforeprint'))
+  expect(printed().length).toBe(rowCount())
+  window.dispatchEvent(new Event('afterprint'))
+  expect(all('[data-testid=printed]')).toEqual([])
 })

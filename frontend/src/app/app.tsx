@@ -4,6 +4,7 @@ import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
+import { placeOf } from '../lib/exportNames'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
@@ -31,6 +32,7 @@ import { LinkButton, Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
+import { usePrinting } from '../widgets/usePrinting'
 import { WindowBar } from '../widgets/windowBar'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { inOrder, Nav } from './nav'
@@ -52,8 +54,9 @@ const PRELOAD_MS = 500
 
 export function App() {
   const scheme = useScheme()
+  const isPrinting = usePrinting()
   return (
-    <MantineProvider theme={theme} forceColorScheme={scheme}>
+    <MantineProvider theme={theme} forceColorScheme={isPrinting ? 'light' : scheme}>
       <Frame />
     </MantineProvider>
   )
@@ -139,6 +142,7 @@ function Frame() {
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
+        <PrintHead title={viewInfo(profile, view)?.title ?? ''} base={base} />
         {troubles.map((trouble) => (
           <Alert
             key={trouble.where}
@@ -189,6 +193,19 @@ function Frame() {
     </div>
   )
 }
+
+/** On paper, what the bar and the navigation say on the screen. */
+const PrintHead = ({ title, base }: { title: string; base: Query }) => (
+  <div className={css.printHead} aria-hidden="true">
+    <b>{title}</b>
+    {placeOf(base).map(([name, value]) => (
+      <span key={name}>
+        {name} {value}
+      </span>
+    ))}
+    <span>Torch Trace</span>
+  </div>
+)
 
 /** A banner above every view of a truncated file. */
 const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (

@@ -10,9 +10,12 @@ import type { Row } from '../lib/tableRows'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
 import { isFrame, Presence } from './tableCells'
+import { usePrinting } from './usePrinting'
 import textCss from './text.module.css'
 import css from './tree.module.css'
 
+/** Rows on paper. */
+const MOST_PRINTED = 2000
 const ROW = 28
 /** Maximum indented levels, so that deep names stay visible. */
 const DEEPEST = 14
@@ -109,6 +112,9 @@ export function TreeTable(props: {
     overscan: 16,
   })
   const { scrollToIndex } = rows
+  const items = usePrinting()
+    ? nodes.slice(0, MOST_PRINTED).map((_, index) => ({ index, start: index * ROW }))
+    : rows.getVirtualItems()
   useEffect(() => {
     const at = nodes.indexOf(selected)
     if (at >= 0) scrollToIndex(at, { align: 'auto' })
@@ -186,7 +192,7 @@ export function TreeTable(props: {
         onKeyDown={onKey}
         aria-activedescendant={selected >= 0 ? `node-${selected}` : undefined}
       >
-        {rows.getVirtualItems().map((item) => {
+        {items.map((item) => {
           const node = nodes[item.index]
           const row = tree.rows[node]
           const name = String(row[tree.label_column] ?? '')
