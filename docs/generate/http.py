@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tb_plugin import registry
+from tb_plugin.analysis.pages import page_title
 from tb_plugin.analysis.view_entry import ViewEntry
 from tb_plugin.web.route_texts import ROUTES
 
@@ -45,7 +46,7 @@ def _facts(view: ViewEntry) -> Iterator[str]:
     traits = view.traits
     yield (
         f"**Covers**: {SCOPES[view.scope]} ({NOUNS[view.model_name]}). "
-        f"Group in the navigation: {traits.group}. Kind of view: {traits.place}."
+        f"Page: {page_title(traits.page) or 'none'}. Kind of view: {traits.place}."
     )
     yield f"**Phase**: {traits.phase_note or 'The parameters `phase` and `pattern` limit the numbers to a phase.'}"
     if view.http.parameters:

@@ -143,7 +143,7 @@ test('a row leads to either side and back', async () => {
   await click(button('Open in experiment'))
   expect(state()).toMatchObject({ span: '2', steps: '2' })
   // The list of views leads back to the same comparison, not to one of the experiment with itself.
-  await navigate('Diff')
+  await navigate('Compare')
   expect(state()).toEqual(diff)
 })
 
@@ -171,7 +171,7 @@ test('a link shows the same', async () => {
 test('the baseline survives other views and another experiment', async () => {
   await open({ view: 'diff', node: 'Forward', ...SPANS })
   const before = state()
-  for (const title of ['Overview', 'Diff']) await navigate(title)
+  for (const title of ['Overview', 'Compare']) await navigate(title)
   expect(state()).toEqual(before)
   await pick('Run', 'other')
   expect(state()).toMatchObject({ run: 'other', base_run: 'twice' })

@@ -89,7 +89,7 @@ test('a dismissed finding stays away until it is restored', async () => {
   expect((await noticesOf(`&without=${rule}`)).map((notice) => notice.rule)).toEqual(others)
   // What all save is computed without it.
   expect(textOf(byTest('headline'))).not.toBe(before)
-  await navigate('Overview')
+  await navigate('Overview', 'Overview')
   const card_ = one('section[aria-label=Findings]')
   expect(all('li', card_)).toHaveLength(Math.min(others.length, 4))
   expect(textOf(card_)).toContain('1 dismissed.')

@@ -64,14 +64,14 @@ test('a view that every object has is none', async () => {
   expect(textOf(one('h1'))).toBe('Overview')
 })
 
-test('the list of views and Back walk between views', async () => {
+test('the list of pages and Back walk between views', async () => {
   await open({ ...RUN, view: 'overview' })
-  for (const title of ['Operators', 'Kernels']) await navigate(title)
+  for (const tab of ['Operators', 'Kernels']) await navigate('Operators & kernels', tab)
   expect(state().view).toBe('kernels')
   await back()
   expect(state().view).toBe('operators')
   // What a trace does not have is not offered.
-  expect(textOf(one('nav'))).not.toContain('Compiled')
+  expect(textOf(one('nav'))).not.toContain('Serving')
 })
 
 test('a class filters the table, and Back takes it away', async () => {
@@ -151,7 +151,7 @@ test('a phase limits other views until it is cleared', async () => {
   await click(control('tree', new RegExp(PHASE)))
   await click(button('Select this phase'))
   expect(textOf(byTest('phase'))).toContain(PHASE)
-  await navigate('Operators')
+  await navigate('Operators & kernels', 'Operators')
   const rows = await rowsOf(`table/operators/operators?${P}&phase=${encodeURIComponent(PHASE)}${PAGE}`)
   const every = await rowsOf(`table/operators/operators?${P}${PAGE}`)
   expect(rows.length).toBeGreaterThan(0)

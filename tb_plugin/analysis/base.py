@@ -31,19 +31,21 @@ FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
 """Values of optional flags in responses. Texts that are not in this map are sent unchanged."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 Place = Literal["page", "picture", "detail"]
-Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
 
 
 class Traits(msgspec.Struct, frozen=True):
     """How the page, the command line and the cache treat a view."""
 
-    group: Group
+    page: str
+    """Page of the navigation that contains the view as a tab (``analysis/pages.py``); empty for a ``detail``."""
     place: Place = "page"
     """Place of the view on the page.
 
     A ``picture`` has no key numbers, so a report includes it only if it is requested by name. A ``detail`` needs a
     selected row, so the navigation does not include it.
     """
+    tab: str = ""
+    """Title of the tab; empty = the title of the view."""
     cached: bool = False
     """Whether the view's numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False

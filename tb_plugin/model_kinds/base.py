@@ -37,6 +37,8 @@ class Outline(msgspec.Struct, frozen=True):
     """Whether the trace launches CUDA graphs."""
     has_captures: bool = False
     """Whether the trace contains the captures of its CUDA graphs."""
+    device_word: str = "GPU"
+    """Word for the devices of the profile, as in ``Device.word``."""
 
 
 class Model(Protocol[Raw, Made]):

@@ -42,7 +42,9 @@ class TraceModel:
         all_steps = () if whole is None else whole.steps
         replays = has_replays(made)
         own = replays and len(captures(made).sequences) > 0
-        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
+        words = {device.word for device in made.devices}
+        word = words.pop() if len(words) == 1 else "GPU"
+        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own, word)
 
     def open_companion(self, made: TraceTable, path: str) -> None:
         levels_of(made, path)

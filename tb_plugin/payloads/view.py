@@ -51,6 +51,10 @@ class ViewInfo(Struct, frozen=True):
     available: bool
     why: str = ""
     enable: str = ""
-    group: str = ""
+    page: str = ""
+    """Id of the page that shows the view as a tab."""
+    page_title: str = ""
+    tab: str = ""
+    """Title of the tab."""
     whole: str = ""
     """Reason why the view ignores a selected phase (``Traits.phase_note``); empty = the view uses the phase."""

@@ -15,7 +15,7 @@ def the_peak_a_window_and_a_moment(tab: Tab) -> None:
     frame = tab.follow(**PLACE)
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Memory by category"
-    assert frame.get_by_role("navigation", name="Views").get_by_role("button").count() == 1
+    assert frame.get_by_role("navigation", name="Pages").get_by_role("button").count() == 1
     said = frame.get_by_test_id("answer").inner_text()
     assert said.startswith("Memory peaks at 12.4 ms with 1.66 MiB: activations (916 KiB), autograd detail (400 KiB)")
     assert tab.overflow() == 0 and tab.axe() == []

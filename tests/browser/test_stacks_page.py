@@ -48,8 +48,8 @@ def typing_and_choosing_move_nothing(tab: Tab) -> None:
     assert chart.bounding_box() == pytest.approx(place, abs=1)
     tab.page.keyboard.press("Escape")
     frame.locator("h1").evaluate("(head) => { document.activeElement.blur(); head.ownerDocument.body.focus() }")
-    tab.page.keyboard.press("5")  # the fifth of the navigation, whatever the order of the profile's views
-    tab.page.wait_for_url("**view=phases**")
+    tab.page.keyboard.press("5")  # Model is the fifth page of a CPU trace
+    tab.page.wait_for_url("**view=modules**")
 
 
 def a_search_lets_the_rest_fade_and_brings_its_hits_into_sight(tab: Tab) -> None:

@@ -33,17 +33,15 @@ def tab(tab_at: TabAt, address: str):
 def test_it_opens_on_its_own_view_and_lists_its_own(tab):
     frame = tab.follow()
     assert_healthy(frame)
-    assert frame.get_by_role("navigation", name="Views").get_by_role("button").all_inner_texts() == [
-        "Numbers",
-        "Shares",
-    ]
+    assert frame.get_by_role("navigation", name="Pages").get_by_role("button").all_inner_texts() == ["Numbers"]
+    assert frame.get_by_role("tab").all_inner_texts() == ["Numbers", "Shares"]
     main = frame.inner_text("#main")
     assert "Total" in main and "10" in main
     for name in ("apples", "figs", "pears"):
         assert name in main
     assert frame.get_by_role("button", name="Numbers", exact=True).get_attribute("aria-current") == "page"
     assert frame.locator("h1").inner_text() == "Numbers"
-    frame.get_by_role("button", name="Shares", exact=True).click()
+    frame.get_by_role("tab", name="Shares").click()
     assert_healthy(frame := tab.settle())
     assert "30" in frame.inner_text("#main")
     assert tab.state()["view"] == "shares"

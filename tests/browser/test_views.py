@@ -125,8 +125,9 @@ def test_profiles_within_tensorboard(open_in_tensorboard: Open) -> None:
     assert frame.evaluate(background) != light
     tab.page.evaluate("document.body.classList.remove('dark-mode')")
     # Back goes to the view before.
+    frame.get_by_role("navigation").first.get_by_role("button", name="Operators & kernels").click()
     for title in ("Operators", "Kernels"):
-        frame.get_by_role("navigation").first.get_by_text(title, exact=True).click()
+        frame.get_by_role("tab", name=title, exact=True).click()
         tab.page.wait_for_url(f"**view={title.lower()}**")
         tab.settle()
     tab.page.go_back()

@@ -36,7 +36,7 @@ class _NumbersView:
 class Listed(_NumbersView):
     id = "listed"
     title = "Numbers"
-    traits = Traits("Summary", cached=True, tables=("numbers",))
+    traits = Traits("Numbers", cached=True, tables=("numbers",))
 
     def part(self, model: Numbers, params: Params) -> Part:
         figures = Figures("total", "Total", "", [Figure(TOTAL, model.total)], "headline")
@@ -48,7 +48,7 @@ class Listed(_NumbersView):
 class Shares(_NumbersView):
     id = "shares"
     title = "Shares"
-    traits = Traits("Work")
+    traits = Traits("Numbers")
 
     def missing(self, model: Numbers) -> Missing | None:
         return None if model.total else Missing("All numbers are 0.", "count something")
@@ -62,7 +62,7 @@ class Shares(_NumbersView):
 class Negative(_NumbersView):
     id = "negative"
     title = "Negative"
-    traits = Traits("Work", hidden=True)
+    traits = Traits("Numbers", hidden=True)
 
     def missing(self, model: Numbers) -> Missing | None:
         return None if any(value < 0 for value in model.values) else Missing("No number is negative.", "")

@@ -49,7 +49,7 @@ VIEW = ViewEntry(
     "Memory flow",
     order=190,
     model=_MODEL,
-    traits=Traits("Memory", phase_note="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
+    traits=Traits("memory", phase_note="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
     http=ViewText(
         parameters=(
             "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), "

@@ -130,8 +130,10 @@ export interface Profile {
 export interface ViewInfo {
   available: boolean
   enable: string
-  group: string
   id: string
+  page: string
+  page_title: string
+  tab: string
   title: string
   whole: string
   why: string

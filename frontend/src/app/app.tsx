@@ -8,6 +8,7 @@ import { placeOf } from '../lib/exportNames'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
+import { pagesOf } from '../lib/pages'
 import {
   type Address,
   isAnsweredByOthers,
@@ -35,7 +36,7 @@ import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { usePrinting } from '../widgets/usePrinting'
 import { WindowBar } from '../widgets/windowBar'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
-import { inOrder, Nav } from './nav'
+import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
 import { TopBar } from './topbar'
@@ -108,7 +109,12 @@ function Frame() {
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
   const base = useMemo<Query>(
-    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), steps, phase, pattern }),
+    () => ({
+      ...(key ? (JSON.parse(key) as Query) : {}),
+      steps,
+      phase,
+      pattern,
+    }),
     [key, steps, phase, pattern],
   )
   useEffect(() => {
@@ -159,6 +165,7 @@ function Frame() {
         {profile?.read && !profile.read.complete && (
           <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
         )}
+        <PageTabs views={profile?.views ?? []} active={view} />
         {phase && <NotLimited phase={phase} view={viewInfo(profile, view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
         {profile && <CaptureProblem profile={profile} />}
@@ -372,7 +379,9 @@ const theme = createTheme({
       },
     }),
     Button: Button.extend({ defaultProps: { fw: 500 } }),
-    Popover: Popover.extend({ defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' } }),
+    Popover: Popover.extend({
+      defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' },
+    }),
   },
 })
 
@@ -418,8 +427,8 @@ function useShortcuts(profile: Profile | null, onHelp: () => void): void {
       else if (event.key === '[' && open) stepBy(open, -1)
       else if (event.key === ']' && open) stepBy(open, 1)
       else if (/^[1-9]$/.test(event.key) && open) {
-        const view = inOrder(open.views)[Number(event.key) - 1]
-        if (view?.available) openView(view.id)
+        const page = pagesOf(open.views)[Number(event.key) - 1]
+        if (page) openPage(page)
       } else return
       event.preventDefault()
     }

@@ -1,59 +1,66 @@
-// The list of views; unavailable ones say why.
-import { Popover, Tooltip } from '@mantine/core'
-import { Fragment, type ReactNode } from 'react'
+// The list of pages and the tabs of the open one; unavailable ones say why.
+import { Popover, Tabs, Tooltip } from '@mantine/core'
+import type { ReactNode } from 'react'
 import type { ViewInfo } from '../api/payloads'
+import { firstTab, type NavPage, pagesOf } from '../lib/pages'
 import { openView } from '../state/urlState'
 import { NavIcon } from '../widgets/icons'
 import basicsCss from '../widgets/basics.module.css'
 import css from './nav.module.css'
 
-/** With more views than these they are listed in groups. */
-const UNGROUPED = 9
+/** The tab of each page that was open last. */
+const lastTab = new Map<string, string>()
 
-function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
-  if (views.length <= UNGROUPED) return [['', [...views]]]
-  const groups = new Map<string, ViewInfo[]>()
-  for (const view of views) groups.set(view.group, [...(groups.get(view.group) ?? []), view])
-  return [...groups]
+/** Opens a page where it was left. */
+export function openPage(page: NavPage): void {
+  const tab = firstTab(page, lastTab)
+  if (tab) openView(tab.id)
 }
 
-/** In display order, which the number keys use. */
-export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
+/** Titles that do not fit below an icon. */
+const SHORT: Readonly<Record<string, string>> = {
+  operators: 'Operators',
+  compile: 'Compile',
+}
 
 export function Nav(props: { views: readonly ViewInfo[]; active: string; foot: ReactNode; onActive: () => void }) {
   const { views, active, foot, onActive } = props
+  const pages = pagesOf(views)
+  const recorded = pages.filter(({ available }) => available)
+  const missing = pages.filter(({ available }) => !available)
+  const isOpen = (page: NavPage) => page.tabs.some(({ id }) => id === active)
   return (
     <div className={css.nav}>
-      <nav aria-label="Views">
-        {groupsOf(views).map(([group, members]) => (
-          <Fragment key={group}>
-            {group && (
-              <h2 className={css.group}>
-                <span>{group}</span>
-              </h2>
-            )}
-            {members.map((view) =>
-              view.available ? (
-                <Tooltip key={view.id} label={view.title} position="right" openDelay={100} className={css.tip}>
-                  <button
-                    type="button"
-                    className={view.id === active ? css.on : undefined}
-                    aria-current={view.id === active ? 'page' : undefined}
-                    onClick={() => {
-                      openView(view.id)
-                      onActive()
-                    }}
-                  >
-                    <NavIcon view={view.id} />
-                    <span>{view.title}</span>
-                  </button>
-                </Tooltip>
-              ) : (
-                <Unavailable key={view.id} view={view} />
-              ),
-            )}
-          </Fragment>
+      <nav aria-label="Pages">
+        {recorded.map((page) => (
+          <Tooltip key={page.id} label={page.title} position="right" openDelay={100} className={css.tip}>
+            <button
+              type="button"
+              aria-label={page.title}
+              className={isOpen(page) ? css.on : undefined}
+              aria-current={isOpen(page) ? 'page' : undefined}
+              onClick={() => {
+                openPage(page)
+                onActive()
+              }}
+            >
+              <NavIcon page={page.id} />
+              <span className={css.full}>{page.title}</span>
+              <span className={css.short}>{SHORT[page.id] ?? page.title}</span>
+            </button>
+          </Tooltip>
         ))}
+        {missing.length > 0 && (
+          <details className={css.missing} open={missing.some(isOpen) || undefined}>
+            <summary>
+              <span className={css.full}>Not recorded ({missing.length})</span>
+              <span className={css.short}>Missing</span>
+            </summary>
+            {missing.map((page) => (
+              <Unavailable key={page.id} page={page} isOpen={isOpen(page)} />
+            ))}
+          </details>
+        )}
       </nav>
       {foot && (
         <aside className={css.foot} aria-label="Log directory">
@@ -64,25 +71,70 @@ export function Nav(props: { views: readonly ViewInfo[]; active: string; foot: R
   )
 }
 
-function Unavailable({ view }: { view: ViewInfo }) {
+function Unavailable({ page, isOpen }: { page: NavPage; isOpen: boolean }) {
   const text = (
     <div className={basicsCss.help}>
-      <b>{view.title}</b>
-      <div>{view.why || 'This view does not apply to this trace.'}</div>
-      {view.enable && <div className={basicsCss.helpFoot}>To enable this view: {view.enable}</div>}
+      <b>{page.title}</b>
+      {page.tabs.map((tab) => (
+        <Reason key={tab.id} view={tab} title={page.tabs.length > 1 ? tab.tab : ''} />
+      ))}
     </div>
   )
   return (
     <Popover position="right-start" width={300} withinPortal>
       <Popover.Target>
         <Tooltip label={text} position="right">
-          <button type="button" className={css.off} aria-disabled="true">
-            <NavIcon view={view.id} />
-            <span>{view.title}</span>
+          <button
+            type="button"
+            className={isOpen ? `${css.off} ${css.on}` : css.off}
+            aria-disabled="true"
+            aria-current={isOpen ? 'page' : undefined}
+            aria-label={page.title}
+          >
+            <NavIcon page={page.id} />
+            <span className={css.full}>{page.title}</span>
+            <span className={css.short}>{SHORT[page.id] ?? page.title}</span>
           </button>
         </Tooltip>
       </Popover.Target>
       <Popover.Dropdown>{text}</Popover.Dropdown>
     </Popover>
+  )
+}
+
+const Reason = ({ view, title }: { view: ViewInfo; title: string }) => (
+  <>
+    <div>
+      {title && `${title}: `}
+      {view.why || 'This page does not apply to this trace.'}
+    </div>
+    {view.enable && <div className={basicsCss.helpFoot}>To enable it: {view.enable}</div>}
+  </>
+)
+
+/** The tabs of the page that contains the open view; nothing for a page of one view. */
+export function PageTabs({ views, active }: { views: readonly ViewInfo[]; active: string }) {
+  const page = pagesOf(views).find(({ tabs }) => tabs.some(({ id }) => id === active))
+  if (!page) return null
+  lastTab.set(page.id, active)
+  if (page.tabs.length < 2) return null
+  return (
+    <Tabs value={active} onChange={(view) => view && openView(view)} className={css.tabs}>
+      <Tabs.List aria-label={page.title}>
+        {page.tabs.map((tab) =>
+          tab.available ? (
+            <Tabs.Tab key={tab.id} value={tab.id} aria-controls="main">
+              {tab.tab}
+            </Tabs.Tab>
+          ) : (
+            <Tooltip key={tab.id} label={<Reason view={tab} title="" />}>
+              <Tabs.Tab value={tab.id} aria-controls="main" className={css.unavailable}>
+                {tab.tab}
+              </Tabs.Tab>
+            </Tooltip>
+          ),
+        )}
+      </Tabs.List>
+    </Tabs>
   )
 }

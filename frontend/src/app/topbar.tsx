@@ -69,7 +69,10 @@ export function TopBar(props: {
               leftSection={<InfoIcon />}
             >
               {notices > 0 && `${notices} `}
-              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}</span>
+              <span className={css.wide}>
+                &nbsp;
+                {`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}
+              </span>
             </Button>
           </Tooltip>
         )}

@@ -51,39 +51,19 @@ export const GearIcon = () =>
 export const SwapIcon = () => path('M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4', 16)
 export const TimelineIcon = () => path('M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z')
 
+/** By page. */
 const NAV: Record<string, string> = {
   overview: 'M4 11l8-7 8 7v9h-5v-6H9v6H4z',
-  findings: 'M9 18h6M10 21h4M12 3a6 6 0 0 0-3.5 10.9c.6.5 1 1.2 1 2.1h5c0-.9.4-1.6 1-2.1A6 6 0 0 0 12 3z',
-  timeline: 'M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z',
-  operators: 'M4 5h16v3.5H4zM4 10.3h16v3.5H4zM4 15.6h16v3.5H4z',
-  kernels: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',
-  modules: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
-  graphs: 'M4 4h6v5H4zM14 4h6v5h-6zM9 15h6v5H9zM7 9v3h10V9M12 12v3',
-  compiled: 'M9 4H7v6l-3 2 3 2v6h2M15 4h2v6l3 2-3 2v6h-2M10 12l4-3v6z',
   serving: 'M4 5h16v10h-8l-5 4v-4H4zM8 10h.01M12 10h.01M16 10h.01',
-  parallelism: 'M12 4v4M12 8H5v4M12 8h7v4M12 8v4M3 12h4v4H3zM10 12h4v4h-4zM17 12h4v4h-4zM5 16v3h14v-3M12 16v4',
+  timeline: 'M3 5h10v4H3zM9 10h12v4H9zM5 15h9v4H5z',
   stacks: 'M3 4h18v4H3zM3 10h11v4H3zM16 10h5v4h-5zM3 16h6v4H3z',
-  backward: 'M9 6l-5 5 5 5M4 11h10a6 6 0 0 1 6 6v1',
-  launches: 'M3 7h7v10H3zM10 12h8M15 8.5l4 3.5-4 3.5M21 6v12',
   idle: 'M7 3h10M7 21h10M8 3v4l4 5-4 5v4M16 3v4l-4 5 4 5v4',
-  phases: 'M3 5h18v4H3zM5 11h7v4H5zM14 11h5v4h-5zM7 17h3v3H7z',
-  memory: 'M4 18V9l4 4 4-7 4 6 4-4v10z',
-  ranks_memory: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
-  distributed: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
-  diff: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',
-  segments: 'M3 5h8v5H3zM13 5h8v5h-8zM3 14h4v5H3zM9 14h12v5H9z',
-  growth: 'M4 20h4v-5H4zM10 20h4v-9h-4zM16 20h4V5h-4z',
+  operators: 'M7 7h10v10H7zM3.5 9.5H7M3.5 14.5H7M17 9.5h3.5M17 14.5h3.5M9.5 3.5V7M14.5 3.5V7M9.5 17v3.5M14.5 17v3.5',
+  model: 'M12 4l9 4.5-9 4.5-9-4.5zM3 13l9 4.5 9-4.5',
+  memory: 'M3 5h8v5H3zM13 5h8v5h-8zM3 14h4v5H3zM9 14h12v5H9z',
+  ranks: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
+  compile: 'M9 4H7v6l-3 2 3 2v6h2M15 4h2v6l3 2-3 2v6h-2M10 12l4-3v6z',
+  compare: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',
 }
-/** Views of another model that show the same in its terms. */
-NAV.allocation_stacks = NAV.stacks
-NAV.stack_profile = NAV.stacks
-NAV.execution_nodes = NAV.operators
-NAV.allocations = NAV.memory
-NAV.categories = NAV.memory
-NAV.snapshot_diff = NAV.diff
-NAV.collectives = NAV.launches
-NAV.ranks_collectives = NAV.distributed
-NAV.cluster = NAV.distributed
-NAV.ranks_kernels = NAV.kernels
 
-export const NavIcon = ({ view }: { view: string }) => path(NAV[view] ?? 'M5 5h14v14H5zM5 10h14')
+export const NavIcon = ({ page }: { page: string }) => path(NAV[page] ?? 'M5 5h14v14H5zM5 10h14')

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Missing, Params, Part
+from tb_plugin.analysis.pages import page_title
 from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsupported
 from tb_plugin.formats.base import Reader, ReadOptions, ReadState
 from tb_plugin.formats.format_entry import as_windowed_reader
@@ -323,9 +324,18 @@ def read_info(report: ReadReport) -> ReadInfo:
 CUT_OFF = "Let the job finish writing the file, or record again: the missing part may contain the data."
 
 
-def expected_view(analysis: Analysis[Any]) -> ViewInfo:
+def expected_view(analysis: Analysis[Any], device: str = "GPU") -> ViewInfo:
+    """Returns the info of an available view. ``device`` is the word for the profile's devices."""
     traits = analysis.traits
-    return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
+    return ViewInfo(
+        analysis.id,
+        analysis.title,
+        True,
+        page=traits.page,
+        page_title=page_title(traits.page, device),
+        tab=traits.tab or analysis.title,
+        whole=traits.phase_note,
+    )
 
 
 def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> tuple[list[ViewInfo], list[ViewInfo]]:
@@ -340,7 +350,7 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
 
 
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
-    view = expected_view(analysis)
+    view = expected_view(analysis, outline.device_word)
     if missing is None:
         return view
     if outline.window is not None:

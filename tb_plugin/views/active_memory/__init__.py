@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Active memory",
     order=350,
     model=SNAPSHOT,
-    traits=Traits("Memory", "detail", phase_note="A snapshot has no phases."),
+    traits=Traits("", "detail", phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters="`device`, `axis` (both as for `allocations`).",
         payloads=(

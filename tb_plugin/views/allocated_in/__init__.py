@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Allocated in",
     order=370,
     model=TRACE,
-    traits=Traits("Ask", "detail"),
+    traits=Traits("", "detail"),
     http=ViewText(
         parameters=(
             "`at_ns` (start of the allocation's microsecond, measured from trace start), `address` "

@@ -23,7 +23,7 @@ VIEW = ViewEntry(
     "Stacks",
     order=230,
     model=SNAPSHOT,
-    traits=Traits("Memory", "picture", phase_note="A snapshot has no phases."),
+    traits=Traits("memory", "picture", phase_note="A snapshot has no phases."),
     missing=_missing,
     http=ViewText(
         parameters=(

@@ -11,7 +11,9 @@ VIEW = ViewEntry(
     "Memory",
     order=200,
     model=SNAPSHOT,
-    traits=Traits("Memory", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."),
+    traits=Traits(
+        "memory", tab="Curve", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."
+    ),
     http=ViewText(
         parameters=(
             "`device` (default: the device with most events), `at` (number of an event, default the peak), "

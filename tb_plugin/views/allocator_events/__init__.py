@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Allocator events",
     order=360,
     model=SNAPSHOT,
-    traits=Traits("Memory", "detail", phase_note="A snapshot has no phases."),
+    traits=Traits("", "detail", phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
             "`device`, `near` (the event in the middle of the answer) or `first` (number of matching events "

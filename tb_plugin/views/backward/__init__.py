@@ -24,9 +24,9 @@ VIEW = ViewEntry(
     __name__,
     "backward",
     "Backward",
-    order=100,
+    order=66,
     model=TRACE,
-    traits=Traits("Work", phase_note="", tables=("backward_operators", "backward_lines")),
+    traits=Traits("operators", phase_note="", tables=("backward_operators", "backward_lines")),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Memory by category",
     order=180,
     model=CATEGORY_MEMORY,
-    traits=Traits("Memory", cached=True),
+    traits=Traits("memory", cached=True),
     http=ViewText(
         parameters=(
             "`start_ns`, `end_ns`, `at_ns` (time of the table and the bar, default the peak), `width` "

@@ -13,7 +13,7 @@ VIEW = ViewEntry(
     "Cluster",
     order=270,
     model=CLUSTER,
-    traits=Traits("Ranks", phase_note="A job analysis has no phases.", tables=TABLES),
+    traits=Traits("ranks", tab="Job tables", phase_note="A job analysis has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
             "The view shows all ranks of a job analysis. `headline` (Figures), `findings` (Notices about "

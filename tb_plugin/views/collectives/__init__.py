@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Collectives",
     order=290,
     model=FLIGHT,
-    traits=Traits("Work", phase_note="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
+    traits=Traits("ranks", phase_note="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
         payloads="The view covers the dump of one flight recorder. `answer` (Notices about `answer`: the incomplete call), "
         "`summary` (Figures), `group_progress`, `recorded_calls` (Tables).",

@@ -21,10 +21,10 @@ VIEW = ViewEntry(
     __name__,
     "compiled",
     "Compiled",
-    order=90,
+    order=311,
     model=TRACE,
     traits=Traits(
-        "Work", hidden=True, phase_note="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+        "compile", tab="Regions & graph breaks", hidden=True, phase_note="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
     ),
     missing=_missing,
     http=ViewText(

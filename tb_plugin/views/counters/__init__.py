@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Counters",
     order=420,
     model=TRACE,
-    traits=Traits("Ask", "detail"),
+    traits=Traits("", "detail"),
     http=ViewText(
         parameters=(
             "`start_ns`, `end_ns` (default: everything; values outside the trace are null), `width` (number "

@@ -24,7 +24,7 @@ VIEW = ViewEntry(
     "Diff",
     order=320,
     model=TRACE,
-    traits=Traits("Compare", phase_note="Diff compares whole steps, not phases."),
+    traits=Traits("compare", phase_note="Diff compares whole steps, not phases."),
     scope="pair",
     borrows=BORROWED,
     http=ViewText(

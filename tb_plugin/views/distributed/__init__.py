@@ -39,7 +39,8 @@ VIEW = ViewEntry(
     order=250,
     model=TRACE,
     traits=Traits(
-        "Ranks",
+        "ranks",
+        tab="Stragglers & communication",
         phase_note="The view compares whole steps of all workers.",
         tables=GROUP_TABLES,
         reported_tables=REPORTED_TABLES,

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Events",
     order=340,
     model=TRACE,
-    traits=Traits("Ask", "detail", phase_note=""),
+    traits=Traits("", "detail", phase_note=""),
     http=ViewText(
         parameters=(
             "`where` (as for tables), `start_ns`, `end_ns` (events that overlap this time range), "

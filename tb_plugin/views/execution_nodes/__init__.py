@@ -9,9 +9,9 @@ VIEW = ViewEntry(
     __name__,
     "execution_nodes",
     "Execution trace",
-    order=310,
+    order=67,
     model=EXECUTION_TRACE,
-    traits=Traits("Work", phase_note="An execution trace has no phases."),
+    traits=Traits("operators", phase_note="An execution trace has no phases."),
     http=ViewText(
         parameters=(
             "`function_id` (`Record function id` in the trace of the same recording) or `node_number` (id in the file)."

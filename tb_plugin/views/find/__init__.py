@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Find",
     order=400,
     model=TRACE,
-    traits=Traits("Ask", "detail", phase_note=""),
+    traits=Traits("", "detail", phase_note=""),
     http=ViewText(
         parameters=(
             "`in` (`names`, `args`, `all`, `first`), `exact` (0/1; 1 matches whole texts only), "

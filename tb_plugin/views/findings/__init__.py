@@ -25,7 +25,7 @@ VIEW = ViewEntry(
     "Findings",
     order=20,
     model=TRACE,
-    traits=Traits("Summary", cached=True, phase_note="Findings cover whole steps, not phases.", tables=("savings",)),
+    traits=Traits("overview", cached=True, phase_note="Findings cover whole steps, not phases.", tables=("savings",)),
     missing=_missing,
     http=ViewText(
         parameters=(

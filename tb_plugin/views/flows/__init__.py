@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Flows",
     order=410,
     model=TRACE,
-    traits=Traits("Ask", "detail"),
+    traits=Traits("", "detail"),
     http=ViewText(
         parameters=(
             "`event`, or `start_ns`, `end_ns`; `most` (default 500, at most 5000), `kinds` (comma-separated: "

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Gaps",
     order=430,
     model=TRACE,
-    traits=Traits("Ask", "detail"),
+    traits=Traits("", "detail"),
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything), `min_ns` (shortest gap, default 10000).",
         payloads=(

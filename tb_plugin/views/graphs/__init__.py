@@ -27,9 +27,9 @@ VIEW = ViewEntry(
     __name__,
     "graphs",
     "Graphs",
-    order=80,
+    order=312,
     model=TRACE,
-    traits=Traits("Work", phase_note="", tables=("graphs",)),
+    traits=Traits("compile", phase_note="", tables=("graphs",)),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -25,7 +25,7 @@ VIEW = ViewEntry(
     "Growth",
     order=220,
     model=SNAPSHOT,
-    traits=Traits("Memory", tables=("growth_stacks",), phase_note="A snapshot has no phases."),
+    traits=Traits("memory", tables=("growth_stacks",), phase_note="A snapshot has no phases."),
     missing=_missing,
     http=ViewText(
         parameters=(

@@ -26,10 +26,13 @@ VIEW = ViewEntry(
     __name__,
     "idle",
     "Idle time",
-    order=160,
+    order=47,
     model=TRACE,
     traits=Traits(
-        "Time", phase_note="Idle time is attributed to devices and steps, not to phases.", tables=("idle_causes",)
+        "idle",
+        tab="Causes",
+        phase_note="Idle time is attributed to devices and steps, not to phases.",
+        tables=("idle_causes",),
     ),
     missing=_missing,
     http=ViewText(

@@ -25,7 +25,7 @@ VIEW = ViewEntry(
     "Kernels",
     order=60,
     model=TRACE,
-    traits=Traits("Work", phase_note="", tables=("kernels", "kernels_by_launch")),
+    traits=Traits("operators", phase_note="", tables=("kernels", "kernels_by_launch")),
     missing=_missing,
     http=ViewText(
         parameters="`communication` (`0` excludes communication kernels from all numbers).",

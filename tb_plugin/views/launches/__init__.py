@@ -23,9 +23,9 @@ VIEW = ViewEntry(
     __name__,
     "launches",
     "Launches",
-    order=150,
+    order=48,
     model=TRACE,
-    traits=Traits("Time", phase_note="", tables=("runtime_calls", "runtime_calls_by_caller")),
+    traits=Traits("idle", tab="Launches", phase_note="", tables=("runtime_calls", "runtime_calls_by_caller")),
     missing=_missing,
     http=ViewText(
         payloads=(

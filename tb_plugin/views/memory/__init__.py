@@ -23,7 +23,7 @@ VIEW = ViewEntry(
     "Memory",
     order=170,
     model=TRACE,
-    traits=Traits("Memory", phase_note="Memory outlives the phase that allocates it."),
+    traits=Traits("memory", tab="Curve", phase_note="Memory outlives the phase that allocates it."),
     missing=_missing,
     http=ViewText(
         parameters=(

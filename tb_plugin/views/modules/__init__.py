@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     "Modules",
     order=70,
     model=TRACE,
-    traits=Traits("Work", phase_note="", tables=("modules", "compiled")),
+    traits=Traits("model", phase_note="", tables=("modules", "compiled")),
     missing=_missing,
     http=ViewText(
         payloads=(

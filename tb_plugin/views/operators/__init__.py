@@ -29,7 +29,7 @@ VIEW = ViewEntry(
     "Operators",
     order=50,
     model=TRACE,
-    traits=Traits("Work", phase_note="", tables=("operators", "operators_by_shape")),
+    traits=Traits("operators", phase_note="", tables=("operators", "operators_by_shape")),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -12,7 +12,7 @@ VIEW = ViewEntry(
     order=10,
     model=TRACE,
     traits=Traits(
-        "Summary", cached=True, phase_note="Overview covers whole steps and devices, not phases.", tables=("steps",)
+        "overview", cached=True, phase_note="Overview covers whole steps and devices, not phases.", tables=("steps",)
     ),
     http=ViewText(
         payloads=(

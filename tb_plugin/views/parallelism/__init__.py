@@ -23,9 +23,9 @@ VIEW = ViewEntry(
     __name__,
     "parallelism",
     "Parallelism",
-    order=140,
+    order=305,
     model=TRACE,
-    traits=Traits("Work", hidden=True, phase_note="", tables=("roles",)),
+    traits=Traits("ranks", hidden=True, phase_note="", tables=("roles",)),
     missing=_missing,
     http=ViewText(
         payloads="`summary` (Figures), `roles` (Table). Both are absent if no work has a role.",

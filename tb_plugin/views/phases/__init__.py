@@ -26,9 +26,9 @@ VIEW = ViewEntry(
     __name__,
     "phases",
     "Phases",
-    order=130,
+    order=75,
     model=TRACE,
-    traits=Traits("Time", phase_note="", tables=("phases", "phase_steps")),
+    traits=Traits("model", phase_note="", tables=("phases", "phase_steps")),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Range",
     order=390,
     model=TRACE,
-    traits=Traits("Ask", "detail"),
+    traits=Traits("", "detail"),
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything).",
         payloads=(

@@ -12,7 +12,10 @@ VIEW = ViewEntry(
     order=300,
     model=FLIGHT,
     traits=Traits(
-        "Ranks", phase_note="A flight recorder has no phases.", tables=("matched_collectives", "rank_progress")
+        "ranks",
+        tab="All ranks",
+        phase_note="A flight recorder has no phases.",
+        tables=("matched_collectives", "rank_progress"),
     ),
     scope="workers",
     http=ViewText(

@@ -28,7 +28,12 @@ VIEW = ViewEntry(
     order=260,
     model=TRACE,
     traits=Traits(
-        "Ranks", "picture", hidden=True, phase_note="The view compares steps of all workers.", tables=(ACROSS, OF_RANK)
+        "ranks",
+        place="picture",
+        tab="Kernels by rank",
+        hidden=True,
+        phase_note="The view compares steps of all workers.",
+        tables=(ACROSS, OF_RANK),
     ),
     scope="workers",
     missing=_missing,

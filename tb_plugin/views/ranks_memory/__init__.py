@@ -9,9 +9,9 @@ VIEW = ViewEntry(
     __name__,
     "ranks_memory",
     "Ranks",
-    order=280,
+    order=235,
     model=SNAPSHOT,
-    traits=Traits("Ranks", phase_note="A snapshot has no phases.", tables=("rank_memory",)),
+    traits=Traits("memory", phase_note="A snapshot has no phases.", tables=("rank_memory",)),
     scope="workers",
     http=ViewText(
         payloads=(

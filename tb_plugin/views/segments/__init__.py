@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Segments",
     order=210,
     model=SNAPSHOT,
-    traits=Traits("Memory", tables=("pools_at", "oom_moments"), phase_note="A snapshot has no phases."),
+    traits=Traits("memory", tables=("pools_at", "oom_moments"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
             "`device`, `at` (number of an event, default the peak of allocated bytes), `size` (bytes of the "

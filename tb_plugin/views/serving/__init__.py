@@ -26,7 +26,7 @@ VIEW = ViewEntry(
     order=30,
     model=TRACE,
     traits=Traits(
-        "Summary",
+        "serving",
         hidden=True,
         phase_note="Serving covers whole steps, not phases. Select only prefill or decode steps instead.",
         tables=("serving_steps", "serving_modes", "serving_classes"),

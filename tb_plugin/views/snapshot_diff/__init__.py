@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Diff",
     order=330,
     model=SNAPSHOT,
-    traits=Traits("Compare", phase_note="The view compares two snapshots, which have no phases."),
+    traits=Traits("compare", phase_note="The view compares two snapshots, which have no phases."),
     scope="pair",
     http=ViewText(
         parameters="`device`.",

@@ -9,9 +9,9 @@ VIEW = ViewEntry(
     __name__,
     "stack_profile",
     "Stacks",
-    order=120,
+    order=46,
     model=STACK_PROFILE,
-    traits=Traits("Time", phase_note="A stack file has no phases."),
+    traits=Traits("stacks", phase_note="A stack file has no phases."),
     http=ViewText(
         parameters=(
             "`thread` (repeatable), `function` (as for `stacks`). `thread` is the number of a profile in the file."

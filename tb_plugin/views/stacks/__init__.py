@@ -25,9 +25,9 @@ VIEW = ViewEntry(
     __name__,
     "stacks",
     "Stacks",
-    order=110,
+    order=45,
     model=TRACE,
-    traits=Traits("Time", "picture", phase_note=""),
+    traits=Traits("stacks", "picture", phase_note=""),
     missing=_missing,
     http=ViewText(
         parameters=(

@@ -21,9 +21,9 @@ VIEW = ViewEntry(
     __name__,
     "stated",
     "Vendor tables",
-    order=240,
+    order=306,
     model=TRACE,
-    traits=Traits("Work", hidden=True, phase_note="Vendor tables have no phases."),
+    traits=Traits("ranks", hidden=True, phase_note="Vendor tables have no phases."),
     missing=_missing,
     http=ViewText(
         payloads=(

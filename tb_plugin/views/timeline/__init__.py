@@ -22,7 +22,7 @@ VIEW = ViewEntry(
     order=40,
     model=TRACE,
     traits=Traits(
-        "Time",
+        "timeline",
         "picture",
         cached=True,
         phase_note=(
