@@ -2,9 +2,10 @@
 import { Button, Tooltip } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
+import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
-import { type Address, spanOf } from '../lib/profiles'
+import type { Address } from '../lib/profiles'
 import { openProfile, setRoute } from '../state/urlState'
 import { CloseButton } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
@@ -34,8 +35,6 @@ export function TopBar(props: {
 }) {
   const { catalog, address, wanted, profile, base, steps, title, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
-  // A rank summary has no data notices of its trace.
-  const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>
@@ -64,14 +63,13 @@ export function TopBar(props: {
               size="sm"
               variant="default"
               radius="xl"
-              className={notices > 0 ? css.quality : css.bare}
+              className={notices > 0 ? css.quality : undefined}
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >
-              {notices > 0 && `${notices} `}
+              {notices > 0 ? counted(notices, 'note') : 'About'}
               <span className={css.wide}>
-                &nbsp;
-                {`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}
+                &nbsp;{notices > 0 && 'on '}this {modelNoun(profile.model)}
               </span>
             </Button>
           </Tooltip>
@@ -92,9 +90,6 @@ export function TopBar(props: {
     </div>
   )
 }
-
-const notesText = (count: number, isRead: boolean) =>
-  !isRead ? 'Notes on' : count === 0 ? 'About' : count === 1 ? 'note on' : 'notes on'
 
 function PhaseChip({ phase, onClear }: { phase: string; onClear: () => void }) {
   return (

@@ -47,6 +47,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
           is_empty: false,
           state: 'found',
           time_unix_ms: null,
+          modified_unix_ms: null,
         })),
       })),
     })),
