@@ -13,7 +13,10 @@ export function Headline(props: {
   scale?: Scale
   wayOf?: LinkOf
 }) {
-  const { figures, alarms, scale, wayOf } = props
+  const { alarms, scale, wayOf } = props
+  const known = props.figures.filter(({ value, note }) => value !== null || note)
+  const figures = known.length > 0 ? known : props.figures
+  const absent = props.figures.filter((figure) => !figures.includes(figure))
   return (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
@@ -39,6 +42,19 @@ export function Headline(props: {
           </div>
         )
       })}
+      {absent.length > 0 && (
+        <div className={css.absent}>
+          <dt>No data</dt>
+          <dd>
+            {absent.map(({ metric }, i) => (
+              <span key={metric.key}>
+                {i > 0 && ', '}
+                <MetricName metric={metric} />
+              </span>
+            ))}
+          </dd>
+        </div>
+      )}
     </dl>
   )
 }

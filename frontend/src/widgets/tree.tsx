@@ -52,8 +52,9 @@ export interface TreeExtra {
   cell: (row: Row) => ReactNode
 }
 
-/** Pixels of number and text columns, and characters of the latter. */
+/** Pixels of number columns where there is room and where there is little, of text columns, and characters of these. */
 const NUMBER_PX = 88
+const NARROW_PX = 62
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
@@ -138,8 +139,11 @@ export function TreeTable(props: {
     event.preventDefault()
   }
   const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
-  const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
-  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
+  const minWidth = widths.reduce(
+    (sum, width) => sum + Math.min(width, NARROW_PX) + 8,
+    208 + (extra ? extra.width + 8 : 0),
+  )
+  const template = `minmax(176px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `minmax(${Math.min(width, NARROW_PX)}px, ${width}px)`).join(' ')}`
   return (
     <div className={css.tree} ref={scroller}>
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }}>
