@@ -23,6 +23,7 @@ from urllib.parse import parse_qs
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import Client
 
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, SUM
 from tb_plugin.service.workers.pool import Pool, Workers
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import FileStore
@@ -34,6 +35,7 @@ FRONTEND = REPO / "frontend"
 FOLDER = FRONTEND / "tests" / "recorded"
 PATIENCE_SECONDS = 60
 FEW = 8
+CHOSEN_SUM = SUM + CHOSEN_STEPS
 Answer = tuple[int, Any]
 """Status and body."""
 
@@ -79,9 +81,10 @@ class Recorder:
 
 
 def _short(body: Any) -> Any:
-    """A body without the definitions of metrics: they are most of many answers, and no test is about them."""
+    """A body without the definitions of metrics, which are most of many answers. Windows only mark sums."""
     if isinstance(body, dict):
-        short = {"definition": "", "window": ""} if "definition" in body else {}
+        is_sum = str(body.get("window", "")).startswith(SUM)
+        short = {"definition": "", "window": CHOSEN_SUM if is_sum else ""} if "definition" in body else {}
         return {key: short.get(key, _short(value)) for key, value in body.items()}
     return [_short(item) for item in body] if isinstance(body, list) else body
 

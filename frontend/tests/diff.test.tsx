@@ -108,7 +108,7 @@ test('the measure and the scaling drive the tree and the tables', async () => {
   expect(state().measure).toBe('host_total_ns')
   expect(rowNames()).not.toEqual(rows)
   const mean = cells()
-  await click(control('radio', 'Total'))
+  await click(control('radio', 'total'))
   expect(state().per).toBe('total')
   expect(cells()).not.toEqual(mean)
 })

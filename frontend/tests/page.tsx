@@ -169,12 +169,15 @@ export async function settle(): Promise<void> {
   })
 }
 
+/** Sums as the server answers them; Compare divides them itself. */
+const withTotals = (values: Values): Values => (values.view?.includes('diff') ? values : { per: 'total', ...values })
+
 /** Opens the page at a state of its address; `from` names the recordings. */
 export async function open(values: Values, from = 'small'): Promise<HTMLElement> {
   close()
   logdir = from
   asked.length = 0
-  history.replaceState(null, '', mergeHash('', values))
+  history.replaceState(null, '', mergeHash('', withTotals(values)))
   window.dispatchEvent(new PopStateEvent('popstate'))
   document.documentElement.dataset.state = 'busy'
   const place = document.body.appendChild(document.createElement('div'))
@@ -186,7 +189,7 @@ export async function open(values: Values, from = 'small'): Promise<HTMLElement>
 
 /** Goes to another state of the open page, as a link does. */
 export async function follow(values: Values): Promise<HTMLElement> {
-  history.pushState(null, '', mergeHash('', values))
+  history.pushState(null, '', mergeHash('', withTotals(values)))
   window.dispatchEvent(new PopStateEvent('popstate'))
   await settle()
   return main()

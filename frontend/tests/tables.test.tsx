@@ -274,3 +274,12 @@ test('on paper a table has all rows that are loaded, and afterwards those in sig
   window.dispatchEvent(new Event('afterprint'))
   expect(all('[data-testid=printed]')).toEqual([])
 })
+
+test('sums are means per step unless totals are asked for', async () => {
+  const { steps } = await ask<{ steps: unknown[] }>(`profile?${P}`)
+  await open({ ...RUN, view: 'kernels', per: 'step' })
+  const [mean] = column('Calls')
+  await click(control('radio', 'total'))
+  expect(state().per).toBe('total')
+  expect(Number(column('Calls')[0]) / Number(mean)).toBe(steps.length)
+})

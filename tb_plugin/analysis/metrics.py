@@ -20,6 +20,9 @@ NO_STEPS = "the full trace, which has no steps"
 # Text of STEPS if some are selected.
 CHOSEN_STEPS = "selected steps"
 STEP = "one step"
+SUM = "sum over the "
+"""Start of the window of a sum. The page divides sums over the selected steps by the number of steps."""
+Definition = tuple[str, str] | tuple[str, str, str]
 
 P50 = "Median {}."
 P95 = "95th percentile of {}."
@@ -28,9 +31,12 @@ P99 = "99th percentile of {}."
 LINE = "Python line with the most {} time."
 
 
-def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics that all have this window and this unit. ``definitions`` maps each key to (title, definition)."""
-    return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
+def define(window: str, unit: Unit, definitions: Mapping[str, Definition]) -> Mapping[str, Metric]:
+    """Returns metrics that all have this window and this unit.
+
+    ``definitions`` maps each key to (title, definition), or to (title, definition, SUM) for sums over the window.
+    """
+    return {key: Metric(key, text[0], unit, text[1], "".join(text[2:]) + window) for key, text in definitions.items()}
 
 
 class Metrics(Mapping[str, Metric]):
@@ -58,14 +64,14 @@ class Metrics(Mapping[str, Metric]):
         """Returns a mapping of these metrics and the metrics in ``groups``. Raises ValueError if a key is defined twice."""
         return Metrics(self, *groups)
 
-    def defining(self, texts: Mapping[tuple[str, Unit], Mapping[str, tuple[str, str]]]) -> Metrics:
+    def defining(self, texts: Mapping[tuple[str, Unit], Mapping[str, Definition]]) -> Metrics:
         """Returns a mapping of these metrics and others: (title, definition) by key, by (window, unit).
 
         Raises ValueError if a key is defined twice.
         """
         return self.adding(*(define(window, unit, each) for (window, unit), each in texts.items()))
 
-    def in_steps(self, **texts: Mapping[str, tuple[str, str]]) -> Metrics:
+    def in_steps(self, **texts: Mapping[str, Definition]) -> Metrics:
         """Returns a mapping of these metrics and others over all recorded steps: (title, definition) by key, by unit.
 
         Raises ValueError for an unknown unit, or if a key is defined twice.
@@ -77,6 +83,8 @@ class Metrics(Mapping[str, Metric]):
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
         """Returns the metric with this key. ``title`` and ``window`` replace those of the metric."""
         found = self[key]
+        if window and found.window.startswith(SUM) and window in (CHOSEN, CHOSEN_STEPS):
+            window = SUM + window
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
     def columns(
@@ -157,8 +165,8 @@ SHARED = Metrics(
         "count",
         {
             "workers": ("Workers", "Number of workers."),
-            "calls": ("Calls", "Calls, including nested calls of the same name."),
-            "outer_calls": ("Calls", "Top-level calls."),
+            "calls": ("Calls", "Calls, including nested calls of the same name.", SUM),
+            "outer_calls": ("Calls", "Top-level calls.", SUM),
             "operators": ("Operators", "Operators called directly by the module."),
             "registers": ("Registers", "Registers per thread."),
             "events": ("Events", "Number of events."),
@@ -173,27 +181,32 @@ SHARED = Metrics(
         CHOSEN,
         "ns",
         {
-            "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges."),
-            "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once."),
-            "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
-            "host_total_ns": ("Host total", "Host time including nested calls, without double counting."),
+            "range_own_ns": ("Self", "Time in ranges with this name, excluding nested ranges.", SUM),
+            "range_total_ns": ("Total", "Time in ranges with this name; nested ranges count once.", SUM),
+            "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls.", SUM),
+            "host_total_ns": ("Host total", "Host time including nested calls, without double counting.", SUM),
             "device_self_ns": (
                 "Device self",
                 "Time of directly launched kernels, copies and memsets, summed over streams.",
+                SUM,
             ),
-            "device_total_ns": ("Device total", "Device time including nested calls, without double counting."),
-            "total_ns": ("Total", "Sum of durations over all streams."),
+            "device_total_ns": ("Device total", "Device time including nested calls, without double counting.", SUM),
+            "total_ns": ("Total", "Sum of durations over all streams.", SUM),
             "mean_ns": ("Mean", "Total divided by calls."),
             "min_ns": ("Min", "Shortest duration."),
             "max_ns": ("Max", "Longest duration."),
             "p50_ns": ("P50", P50.format("duration")),
             "p99_ns": ("P99", P99.format("duration")),
-            "backward_device_total_ns": ("Backward device", "Backward device time of the module and its children."),
+            "backward_device_total_ns": (
+                "Backward device",
+                "Backward device time of the module and its children.",
+                SUM,
+            ),
             "start_ns": ("Start", "Time since the first event."),
             "dur_ns": ("Duration", "Event end minus event start."),
             "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
-            "host_ns": ("Host", "Host time including nested calls, summed over threads."),
-            "device_ns": ("Device", "Device time of launched work, including nested calls."),
+            "host_ns": ("Host", "Host time including nested calls, summed over threads.", SUM),
+            "device_ns": ("Device", "Device time of launched work, including nested calls.", SUM),
         },
     ),
     define(
@@ -219,7 +232,7 @@ SHARED = Metrics(
         "bytes",
         {
             "shared_memory": ("Shared memory", "Static plus dynamic shared memory per block."),
-            "bytes": ("Bytes", "Bytes copied or set."),
+            "bytes": ("Bytes", "Bytes copied or set.", SUM),
         },
     ),
     define(

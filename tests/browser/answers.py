@@ -24,7 +24,7 @@ TRACES = {
     "decode": REAL / "sglang_decode" / "sglang_Qwen3-8B_decode.json.gz",
     "CPU": SAMPLES / "resnet_cpu",
 }
-_TITLE = re.compile(r"^## .*\(`(\w+)`\)$")
+_TITLE = re.compile(r"^###? .*\(`(\w+)`\)$")
 _ROW = re.compile(r"^\| (\w+) \| (?:`([^`]*)`)? ?\| `(.*)` \|$")
 _FIRST = """
 () => {
@@ -93,7 +93,7 @@ def lay_out(logdir: Path) -> None:
 def shown(page: Tab, answer: Answer) -> str:
     """Opens the view and returns what it says first: a sentence, figures, a row of a tree or the leading one of a table."""
     state = dict(part.split("=", 1) for part in answer.state.split("&") if part)
-    said: str = page.follow(run=answer.trace, view=answer.view, **state).evaluate(_FIRST)
+    said: str = page.follow(run=answer.trace, view=answer.view, per="", **state).evaluate(_FIRST)
     return said
 
 

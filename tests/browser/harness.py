@@ -327,8 +327,9 @@ CONTRAST = ("color-contrast", "link-in-text-block")
 
 
 def fragment(**state: str) -> str:
-    """The hash of TensorBoard's address for a state of the plugin."""
-    return "#" + "&".join([PLUGIN, *(f"p.{PLUGIN}.{key}={quote(value)}" for key, value in state.items())])
+    """The hash of TensorBoard's address for a state of the plugin. By default, sums are shown as the server answers them."""
+    wanted = state if "diff" in state.get("view", "") else {"per": "total", **state}
+    return "#" + "&".join([PLUGIN, *(f"p.{PLUGIN}.{key}={quote(value)}" for key, value in wanted.items() if value)])
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def main() -> None:
     ):
         for name, (run, view, size) in PICTURES.items():
             with tab(browser, address, size) as page:
-                page.open(run=run, view=view)
+                page.open(run=run, view=view, per="")
                 page.page.screenshot(path=OUT / f"{name}.png", animations="disabled")
                 print(name, (OUT / f"{name}.png").stat().st_size, *page.faults)
 

@@ -35,7 +35,7 @@ def _shoot(browser: Browser, address: str, size: tuple[int, int], options: argpa
     state = {"run": options.run, **({"span": options.span} if options.span else {})}
     for view in options.view or VIEWS:
         with tab(browser, address, size) as page:
-            page.open(view=view, **state)
+            page.open(view=view, per="", **state)
             _save(page, out / f"{options.prefix}{view}_light_{size[0]}.png")
             page.set_dark()
             _save(page, out / f"{options.prefix}{view}_dark_{size[0]}.png")

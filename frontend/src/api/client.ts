@@ -1,7 +1,11 @@
 // Typed GET requests to the plugin's routes.
+import { PER_STEP_VIEWS, tablePerStep, viewPerStep } from '../lib/perStep'
 import type { Catalog, Problem, Profile, Table, View } from './payloads'
 
 export type Query = Record<string, string | number | readonly string[] | null | undefined>
+
+/** In a query: the number of steps that sums are divided by. The server does not get it. */
+export const PER_STEP = 'per_step'
 
 /** An answer, or the profile that is still being read (202). */
 export type Answer<T> = { state: 'ready'; data: T } | { state: 'loading'; profile: Profile }
@@ -21,7 +25,7 @@ export class ApiError extends Error {
 function urlOf(path: string, query: Query = {}): string {
   const params = new URLSearchParams()
   for (const [key, value] of Object.entries(query)) {
-    if (value === null || value === undefined || value === '') continue
+    if (value === null || value === undefined || value === '' || key === PER_STEP) continue
     if (typeof value === 'object') for (const item of value) params.append(key, item)
     else params.set(key, String(value))
   }
@@ -97,11 +101,29 @@ export async function getProfile(query: Query, signal?: AbortSignal): Promise<Pr
   return answer.state === 'ready' ? answer.data : answer.profile
 }
 
+/** Answers of views that follow the switch are divided by the steps of the query. */
+async function perStep<T>(
+  view: string,
+  query: Query,
+  asked: Promise<Answer<T>>,
+  divide: (data: T, steps: number) => T,
+): Promise<Answer<T>> {
+  const answer = await asked
+  const steps = query[PER_STEP]
+  if (answer.state !== 'ready' || typeof steps !== 'number' || steps < 2 || !PER_STEP_VIEWS.has(view)) return answer
+  return { state: 'ready', data: divide(answer.data, steps) }
+}
+
 export const getView = (id: string, query: Query, signal?: AbortSignal) =>
-  get<View>(`view/${encodeURIComponent(id)}`, query, signal)
+  perStep(id, query, get<View>(`view/${encodeURIComponent(id)}`, query, signal), viewPerStep)
 
 export const getTable = (view: string, table: string, query: Query, signal?: AbortSignal) =>
-  get<Table>(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, query, signal)
+  perStep(
+    view,
+    query,
+    get<Table>(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, query, signal),
+    tablePerStep,
+  )
 
 export const tableCsvUrl = (view: string, table: string, query: Query) =>
   urlOf(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, { ...query, format: 'csv' })

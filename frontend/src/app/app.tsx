@@ -1,12 +1,13 @@
 // The page frame: profile, state and the open view.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
 import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Query } from '../api/client'
+import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
 import { placeOf } from '../lib/exportNames'
 import { shortenMiddle } from '../lib/names'
 import { pagesOf } from '../lib/pages'
+import { PER_STEP_VIEWS } from '../lib/perStep'
 import {
   type Address,
   isAnsweredByOthers,
@@ -21,12 +22,13 @@ import {
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
+import { parseSteps, writeSteps } from '../lib/stepSelection'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
 import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, readRoute, setDefaultView, setRoute, useRoute } from '../state/urlState'
+import { openProfile, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { LinkButton, Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel, ReportedProblem } from '../widgets/problem'
@@ -106,14 +108,17 @@ function Frame() {
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
+  const all = profile?.steps
+  const isPerStep = route.per !== TOTAL
+  const counted = useMemo(() => {
+    if (!isPerStep || !all || all.length < 2 || !PER_STEP_VIEWS.has(view)) return { steps }
+    const labels = all.map(({ label }) => label)
+    const chosen = steps || writeSteps(new Set(labels), labels)
+    return { steps: chosen, [PER_STEP]: parseSteps(chosen, labels).size }
+  }, [steps, all, view, isPerStep])
   const base = useMemo<Query>(
-    () => ({
-      ...(key ? (JSON.parse(key) as Query) : {}),
-      steps,
-      phase,
-      pattern,
-    }),
-    [key, steps, phase, pattern],
+    () => ({ ...(key ? (JSON.parse(key) as Query) : {}), ...counted, phase, pattern }),
+    [key, counted, phase, pattern],
   )
   useEffect(() => {
     const title = viewInfo(profile, view)?.title ?? view
@@ -134,6 +139,7 @@ function Frame() {
         base={base}
         steps={steps}
         title={viewInfo(profile, view)?.title ?? view}
+        view={view}
         reload={reload}
         onQuality={() => setQuality(true)}
         onHelp={() => setHelp(true)}
@@ -146,7 +152,7 @@ function Frame() {
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
-        <PrintHead title={viewInfo(profile, view)?.title ?? ''} base={base} />
+        <PrintHead title={viewInfo(profile, view)?.title ?? ''} base={base} steps={steps} />
         {troubles.map((trouble) => (
           <Banner key={trouble.where} testid="offline">
             {trouble.where && <span className={textCss.mono}>{trouble.where}: </span>}
@@ -193,10 +199,10 @@ function Frame() {
 }
 
 /** On paper, what the bar and the navigation say on the screen. */
-const PrintHead = ({ title, base }: { title: string; base: Query }) => (
+const PrintHead = ({ title, base, steps }: { title: string; base: Query; steps: string }) => (
   <div className={css.printHead} aria-hidden="true">
     <b>{title}</b>
-    {placeOf(base).map(([name, value]) => (
+    {placeOf({ ...base, steps }).map(([name, value]) => (
       <span key={name}>
         {name} {value}
       </span>
@@ -340,9 +346,7 @@ const theme = createTheme({
       },
     }),
     Button: Button.extend({ defaultProps: { fw: 500 } }),
-    Popover: Popover.extend({
-      defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' },
-    }),
+    Popover: Popover.extend({ defaultProps: { transitionProps: { duration: 100 }, shadow: 'sm' } }),
   },
 })
 

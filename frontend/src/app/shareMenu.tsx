@@ -15,25 +15,27 @@ import css from './shareMenu.module.css'
 export function ShareMenu(props: {
   /** run, worker, span, window, capture, steps, phase and pattern; null without a profile. */
   base: Query | null
+  /** Selected steps; '' = all. */
+  steps: string
   /** Of the open page. */
   title: string
   ready: boolean
   whole: 'trace' | 'window'
   events: boolean
 }) {
-  const { base, title, ready, whole, events } = props
+  const { base, steps, title, ready, whole, events } = props
   const { csv, window: visible } = useCurrent()
   const [copied, copy] = useCopied()
   const [pictures, setPictures] = useState<PagePicture[]>([])
-  const steps = String(base?.steps ?? '')
+  const place = placeOf(base && { ...base, steps })
   const chosen = visible ? { start_ns: visible.start, end_ns: visible.end } : { steps }
   const what = visible
     ? `Visible window, ${format(visible.end - visible.start, 'ns')}`
     : steps
       ? `Steps ${steps}`
       : `Full ${whole}`
-  const markdown = () => pageMarkdown({ title, place: placeOf(base), payloads: pagePayloads() })
-  const nameOf = (...more: string[]) => fileName([...placeOf(base).map(([, value]) => value), title, ...more])
+  const markdown = () => pageMarkdown({ title, place, payloads: pagePayloads() })
+  const nameOf = (...more: string[]) => fileName([...place.map(([, value]) => value), title, ...more])
   return (
     <Menu
       position="bottom-end"
@@ -76,7 +78,7 @@ export function ShareMenu(props: {
               <Menu.Item
                 key={picture.title}
                 leftSection={<DownloadIcon />}
-                onClick={() => savePicture(picture, placeOf(base), nameOf(picture.title))}
+                onClick={() => savePicture(picture, place, nameOf(picture.title))}
               >
                 {picture.title}
               </Menu.Item>

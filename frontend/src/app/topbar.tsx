@@ -5,10 +5,12 @@ import type { Catalog, Profile } from '../api/payloads'
 import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
+import { PER_STEP_VIEWS } from '../lib/perStep'
 import type { Address } from '../lib/profiles'
-import { openProfile, setRoute } from '../state/urlState'
+import { openProfile, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { CloseButton } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
+import { Switch } from '../widgets/choice'
 import { HelpIcon, InfoIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
@@ -32,8 +34,9 @@ export function TopBar(props: {
   reload: () => void
   onQuality: () => void
   onHelp: () => void
+  view: string
 }) {
-  const { catalog, address, wanted, profile, base, steps, title, reload, onQuality, onHelp } = props
+  const { view, catalog, address, wanted, profile, base, steps, title, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
   return (
     <div className={css.top} role="region" aria-label="Profile">
@@ -54,6 +57,7 @@ export function TopBar(props: {
           onChange={(next) => setRoute({ capture: next }, true)}
           reload={reload}
         />
+        {profile?.state === 'ready' && profile.steps.length > 1 && <PerStepSwitch view={view} />}
         {base.phase && <PhaseChip phase={String(base.phase)} onClear={() => setRoute({ phase: '' }, true)} />}
       </div>
       <div className={css.actions}>
@@ -76,6 +80,7 @@ export function TopBar(props: {
         )}
         <ShareMenu
           base={address && base}
+          steps={steps}
           title={title}
           ready={profile?.state === 'ready'}
           whole={profile?.window ? 'window' : 'trace'}
@@ -88,6 +93,31 @@ export function TopBar(props: {
         </Tooltip>
       </div>
     </div>
+  )
+}
+
+/** One switch for all pages: sums over the selected steps, or their means per step. */
+function PerStepSwitch({ view }: { view: string }) {
+  const { per } = useRoute()
+  const isIgnored = !PER_STEP_VIEWS.has(view) && view !== 'diff'
+  return (
+    <Tooltip
+      label={
+        isIgnored
+          ? 'This page shows means per step where it sums over steps.'
+          : 'Divides sums over the selected steps by the number of steps. Means and percentiles do not change.'
+      }
+    >
+      <div className={css.perStep}>
+        <Switch
+          label="Sums per step or in total"
+          value={per === TOTAL ? TOTAL : 'step'}
+          onChange={(next) => setRoute({ per: next === TOTAL ? TOTAL : '' }, true)}
+          options={{ step: 'per step', [TOTAL]: 'total' }}
+          disabled={isIgnored}
+        />
+      </div>
+    </Tooltip>
   )
 }
 

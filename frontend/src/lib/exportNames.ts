@@ -12,7 +12,11 @@ export function placeOf(base: Readonly<Record<string, unknown>> | null): Place {
     ['Steps', 'steps'],
     ['Phase', 'phase'],
   ]
-  return parts.map(([name, key]): [string, string] => [name, String(base?.[key] ?? '')]).filter(([, value]) => value)
+  const sums: Place = base?.per_step ? [['Sums', 'per step']] : []
+  const named = parts
+    .map(([name, key]): [string, string] => [name, String(base?.[key] ?? '')])
+    .filter(([, value]) => value)
+  return [...named, ...sums]
 }
 
 /** A file name that every system accepts. */

@@ -6,15 +6,26 @@ import { isOtherTab, joinList, mergeHash, readHash, splitList, type Values } fro
 const PLACE = ['run', 'worker', 'span', 'window', 'capture']
 const PROFILE = [...PLACE, 'steps']
 /** Keys that outlive a change of view; all others belong to the view that is open. */
-const SHARED = new Set(['view', 'dismissed', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
+const SHARED = new Set([
+  'view',
+  'dismissed',
+  'phase',
+  'pattern',
+  'per',
+  ...PROFILE,
+  ...PROFILE.map((key) => `base_${key}`),
+])
 /** Ways of looking that mean the same in another profile. */
-const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'order', 'of', 'weight', 'fold', 'colour']
+const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'order', 'of', 'weight', 'fold', 'colour']
 /** User content, which the Back button keeps. */
 const NOTED = ['bookmarks']
 /** In the state of each of our entries in the history: how many steps back stay in the same view of the same profile. */
 const BEHIND = 'torch_trace_behind'
 /** The view of the open profile that a URL without a view means; empty before any profile is known. */
 let home = ''
+
+/** Value of `per` for sums over the selected steps; absent: means per step. */
+export const TOTAL = 'total'
 
 export const defaultView = () => home
 

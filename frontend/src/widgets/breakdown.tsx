@@ -1,10 +1,12 @@
 // Parts of a total: bar, table or donut.
+
 import { Tooltip } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Breakdown, Link, Slice } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { columnScale, format, formatNumber } from '../lib/format'
 import { labelsOf, shortKernel, withEnds } from '../lib/names'
+import { isPerStep } from '../lib/perStep'
 import { LinkButton, MetricHelp, MetricName, Swatch, Value } from './basics'
 import basicsCss from './basics.module.css'
 import css from './breakdown.module.css'
@@ -191,7 +193,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
           {chosen ? format(share(chosen, payload.total), 'ratio') : format(payload.total, payload.unit)}
         </text>
         <text x="50" y="59" className={css.donutNote}>
-          {chosen ? 'of total' : 'total'}
+          {chosen ? 'of total' : payload.parts.some(({ metric }) => isPerStep(metric)) ? 'per step' : 'total'}
         </text>
       </svg>
       <ul data-testid="legend" className={css.legend}>

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called
-from tb_plugin.analysis.metrics import CHOSEN, define
+from tb_plugin.analysis.metrics import CHOSEN, SUM, define
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import side_by_side
@@ -120,6 +120,7 @@ BACKWARD_HOST = define(
         "backward_host_total_ns": (
             "Backward host",
             "Host time of backward operators matched to the module and its children.",
+            SUM,
         )
     },
 )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.analysis.metrics import CHOSEN, Metrics, define
+from tb_plugin.analysis.metrics import CHOSEN, SUM, Metrics, define
 from tb_plugin.lib.arrays import Bool, Int32, Int64, UInt8
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -20,7 +20,13 @@ from tb_plugin.payloads import Breakdown, Metric, Notice, Slice
 REPLAYED = define(
     CHOSEN,
     "count",
-    {"replayed_calls": ("Calls in replays", "Captured calls with device work, multiplied by replays of their graph.")},
+    {
+        "replayed_calls": (
+            "Calls in replays",
+            "Captured calls with device work, multiplied by replays of their graph.",
+            SUM,
+        )
+    },
 )
 
 # Title and meaning of each way.
@@ -121,7 +127,7 @@ def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Break
     rows = work[np.isin(work, origins_of(trace).work)]
     times = np.zeros(len(Way), np.int64)
     np.add.at(times, way_of(trace, rows, kind), trace.dur_ns[rows])
-    slices = way_slices(dict(enumerate(times.tolist())), "way", CHOSEN)
+    slices = way_slices(dict(enumerate(times.tolist())), "way", SUM + CHOSEN)
     if times.sum() == times[Way.GRAPH]:
         return None
     return Breakdown(

@@ -12,7 +12,7 @@ from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operato
 from tb_plugin.analysis.backward_times import BackwardTimes, backward_times
 from tb_plugin.analysis.base import Frame, Number, Params, Part
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputations
@@ -52,9 +52,10 @@ METRICS = SHARED.adding(
             "node_device_ns": (
                 "Backward device",
                 "Device time of launched work, excluding communication and nested backward operators.",
+                SUM,
             ),
-            "node_communication_ns": ("Communication", "Time of launched communication kernels."),
-            "node_host_ns": ("Backward host", "Host time excluding nested backward operators."),
+            "node_communication_ns": ("Communication", "Time of launched communication kernels.", SUM),
+            "node_host_ns": ("Backward host", "Host time excluding nested backward operators.", SUM),
             "node_wait_ns": ("Device wait", "Host time in blocking calls."),
             "node_max_ns": ("Longest", "Longest host duration."),
             "forward_host_ns": ("Forward host", "Host time of the matched forward operators."),

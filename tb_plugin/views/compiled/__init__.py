@@ -24,7 +24,11 @@ VIEW = ViewEntry(
     order=311,
     model=TRACE,
     traits=Traits(
-        "compile", tab="Regions & graph breaks", hidden=True, phase_note="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+        "compile",
+        tab="Regions & graph breaks",
+        hidden=True,
+        phase_note="",
+        tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps"),
     ),
     missing=_missing,
     http=ViewText(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN, CHOSEN_STEPS, P50, P95, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, CHOSEN_STEPS, P50, P95, SHARED, SUM, define
 
 METRICS = SHARED.adding(
     define(
         CHOSEN,
         "count",
         {
-            "launches": ("Launches", "Calls that launch kernels, copies or memsets."),
-            "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue."),
-            "short_launches": ("Short kernels", "Launch calls that take longer than the launched kernel."),
-            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual maximum."),
-            "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work."),
-            "repeats": ("Repeats", "Occurrences of the sequence."),
+            "launches": ("Launches", "Calls that launch kernels, copies or memsets.", SUM),
+            "empty_queue_launches": ("Queue empty", "Launches that find an empty stream queue.", SUM),
+            "short_launches": ("Short kernels", "Launch calls that take longer than the launched kernel.", SUM),
+            "late_launches": ("Late starts", "Launches on an empty queue with a latency above the usual maximum.", SUM),
+            "behind_launches": ("Behind unrecorded work", "Launches queued behind unrecorded work.", SUM),
+            "repeats": ("Repeats", "Occurrences of the sequence.", SUM),
             "sequence_length": ("Length", "Kernels per sequence."),
-            "launched": ("Launched", "Kernels, copies and memsets launched by the calls."),
+            "launched": ("Launched", "Kernels, copies and memsets launched by the calls.", SUM),
         },
     ),
     define(
@@ -36,14 +36,15 @@ METRICS = SHARED.adding(
                 "Usual latency (max)",
                 "Median latency plus 8 median absolute deviations, at least 20 µs.",
             ),
-            "starved_ns": ("Device idle", "Device idle time before the work of these launches."),
+            "starved_ns": ("Device idle", "Device idle time before the work of these launches.", SUM),
             "capture_ns": (
                 "Graph saving (max)",
                 "Idle time before short kernels, due to launch calls, latency and dispatch.",
+                SUM,
             ),
-            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle."),
-            "sequence_ns": ("Kernel time", "Kernel time over all repeats."),
-            "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats."),
+            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle.", SUM),
+            "sequence_ns": ("Kernel time", "Kernel time over all repeats.", SUM),
+            "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats.", SUM),
         },
     ),
     define(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.compiled.regions import BACKWARD_HOST, REGIONS
 from tb_plugin.analysis.graphs.attribution import REPLAYED
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 
 METRICS = SHARED.adding(
@@ -17,10 +17,11 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "backward_apart_ns": ("Host time without module", "Host time of backward operators without a module."),
+            "backward_apart_ns": ("Host time without module", "Host time of backward operators without a module.", SUM),
             "backward_device_self_ns": (
                 "Backward self",
                 "Device time of backward operators matched to the module itself.",
+                SUM,
             ),
         },
     ),
@@ -28,7 +29,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "backward_apart": ("Without module", "Backward operators without a module."),
+            "backward_apart": ("Without module", "Backward operators without a module.", SUM),
             "backward_apart_untied": ("Unmatched", "Backward operators without module or known forward operator."),
         },
     ),

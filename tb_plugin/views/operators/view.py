@@ -15,7 +15,7 @@ from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.forest import outermost_of
 from tb_plugin.analysis.graphs.attribution import REPLAYED, attribution_shares
 from tb_plugin.analysis.matrix_unit import matrix_units
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
@@ -45,9 +45,9 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "runtime_self_ns": ("Runtime calls", "Host time of runtime and driver calls made directly."),
-            "core_self_ns": ("AI core time, self", "Self kernel time on AI cores."),
-            "core_total_ns": ("AI core time, total", "Total kernel time on AI cores."),
+            "runtime_self_ns": ("Runtime calls", "Host time of runtime and driver calls made directly.", SUM),
+            "core_self_ns": ("AI core time, self", "Self kernel time on AI cores.", SUM),
+            "core_total_ns": ("AI core time, total", "Total kernel time on AI cores.", SUM),
         },
     ),
     define(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, STEP, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, STEP, SUM, define
 
 METRICS = SHARED.adding(
     define(
@@ -27,11 +27,11 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "phase_device_ns": ("Device", "Busy time of device work launched in the phase; overlaps count once."),
-            "phase_backward_ns": ("Backward device", "Busy time of the phase's backward work."),
-            "phase_backward_host_ns": ("Backward host", "Host time of backward operators matched to the phase."),
-            "phase_communication_ns": ("Communication", "Time of collectives in the phase."),
-            "phase_idle_ns": ("Idle inside", "Time in the phase with all devices idle."),
+            "phase_device_ns": ("Device", "Busy time of device work launched in the phase; overlaps count once.", SUM),
+            "phase_backward_ns": ("Backward device", "Busy time of the phase's backward work.", SUM),
+            "phase_backward_host_ns": ("Backward host", "Host time of backward operators matched to the phase.", SUM),
+            "phase_communication_ns": ("Communication", "Time of collectives in the phase.", SUM),
+            "phase_idle_ns": ("Idle inside", "Time in the phase with all devices idle.", SUM),
         },
     ),
     define(

@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.flame.functions import functions_of, sandwich
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.host_threads import threads_of
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -35,24 +35,29 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "thread_host_ns": ("In calls", "Time of the thread in calls."),
-            "thread_wait_ns": ("Waiting", "Time in waiting calls, excluding nested calls."),
-            "host_own_ns": ("Host self", "Host time excluding nested calls."),
-            "device_own_ns": ("Device self", "Device time of directly launched work."),
-            "function_host_self_ns": ("Host self", "Host time of the function, excluding nested calls."),
-            "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once."),
-            "function_device_self_ns": ("Device self", "Device time of work that the function launched directly."),
-            "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once."),
-            "backward_host_ns": ("Backward host", "Host time of backward operators of the function and nested calls."),
+            "thread_host_ns": ("In calls", "Time of the thread in calls.", SUM),
+            "thread_wait_ns": ("Waiting", "Time in waiting calls, excluding nested calls.", SUM),
+            "host_own_ns": ("Host self", "Host time excluding nested calls.", SUM),
+            "device_own_ns": ("Device self", "Device time of directly launched work.", SUM),
+            "function_host_self_ns": ("Host self", "Host time of the function, excluding nested calls.", SUM),
+            "function_host_ns": ("Host total", "Host time including nested calls; recursion counts once.", SUM),
+            "function_device_self_ns": ("Device self", "Device time of work that the function launched directly.", SUM),
+            "function_device_ns": ("Device total", "Device time including nested calls; recursion counts once.", SUM),
+            "backward_host_ns": (
+                "Backward host",
+                "Host time of backward operators of the function and nested calls.",
+                SUM,
+            ),
             "backward_device_ns": (
                 "Backward device",
                 "Device time of backward operators of the function and nested calls.",
+                SUM,
             ),
-            "caller_host_ns": ("Host", "Host time of calls from this caller, including nested calls."),
-            "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls."),
+            "caller_host_ns": ("Host", "Host time of calls from this caller, including nested calls.", SUM),
+            "caller_device_ns": ("Device", "Device time of calls from this caller, including nested calls.", SUM),
         },
     ),
-    define(CHOSEN, "count", {"caller_calls": ("Calls", "Calls from this caller, excluding recursion.")}),
+    define(CHOSEN, "count", {"caller_calls": ("Calls", "Calls from this caller, excluding recursion.", SUM)}),
 )
 
 

@@ -6,7 +6,7 @@ import { type Address, addressText, sameAddress } from '../../lib/profiles'
 import type { Values } from '../../state/tensorboardHash'
 import { openProfile, setRoute, useRoute } from '../../state/urlState'
 import { CapturePicker } from '../../widgets/capturePicker'
-import { Choice, Switch } from '../../widgets/choice'
+import { Choice } from '../../widgets/choice'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
@@ -103,13 +103,6 @@ export function CompareBar(props: {
           value={measure}
           onChange={(next) => setRoute({ measure: next }, true)}
           options={measures}
-        />
-        <Switch
-          size="sm"
-          label="Numbers per step or in total"
-          value={route.per === 'total' ? 'total' : 'step'}
-          onChange={(next) => setRoute({ per: next === 'step' ? '' : next }, true)}
-          options={{ step: 'Per step', total: 'Total' }}
         />
       </div>
     </section>

@@ -26,7 +26,7 @@ import { ViewFrame } from '../../parts/viewFrame'
 import { useProfile, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import type { Values } from '../../state/tensorboardHash'
-import { setRoute, useRoute } from '../../state/urlState'
+import { setRoute, TOTAL, useRoute } from '../../state/urlState'
 import { Card, LinkButton, Placeholder } from '../../widgets/basics'
 import { CaptureProblem } from '../../widgets/capturePicker'
 import { Switch } from '../../widgets/choice'
@@ -188,7 +188,7 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the sides are new objects with every picture
   const [base, exp] = useMemo<[Side, Side]>(() => [props.base, props.exp], [key])
   const { measure } = measureOf(route, expProfile, baseProfile)
-  const per = route.per === 'total' ? 'total' : ''
+  const per = route.per === TOTAL ? TOTAL : ''
   const query = useMemo<Query>(
     () => ({ ...exp, ...baselineState(base, base.steps, base.window, base.capture), measure, per }),
     [exp, base, measure, per],
