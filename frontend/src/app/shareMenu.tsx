@@ -34,7 +34,8 @@ export function ShareMenu(props: {
     : steps
       ? `Steps ${steps}`
       : `Full ${whole}`
-  const markdown = () => pageMarkdown({ title, place, payloads: pagePayloads() })
+  const shown: Place = visible ? [['Visible', `${format(visible.start, 'ns')} to ${format(visible.end, 'ns')}`]] : []
+  const markdown = () => pageMarkdown({ title, place: [...place, ...shown], payloads: pagePayloads() })
   const nameOf = (...more: string[]) => fileName([...place.map(([, value]) => value), title, ...more])
   return (
     <Menu
