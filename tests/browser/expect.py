@@ -73,6 +73,8 @@ def _assert_payload(frame: Frame, text: str, name: str, payload: dict[str, Any])
         assert payload["title"] in text and missing == [], f"{name}: {missing}"
     elif payload["kind"] == "breakdown" and payload["total"]:
         assert frame.locator("[role=img]").count() > 0, name
+    elif payload["kind"] == "series" and len(payload["x"]) == 1 and payload["style"] == "stacked_bars":
+        assert frame.locator("[role=img]").count() > 0, name  # no chart of one bar
     elif payload["kind"] == "series" and payload["x"]:
         assert (
             frame.locator("[data-testid=chart] canvas, [data-testid=chart] svg, svg[data-testid=bars]").count() > 0
