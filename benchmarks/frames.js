@@ -10,7 +10,7 @@ async ({ at, spanNs, targetNs, frames, rest, selector = '[data-testid=timeline] 
     canvas.dispatchEvent(new Kind(type, { bubbles: true, cancelable: true, clientX: x, clientY: y, ...more }))
   const hand = (type, clientX) =>
     send(PointerEvent, type, { clientX, pointerId: 1, pointerType: 'mouse', isPrimary: true, buttons: 1 })
-  // 0.0022 a pixel of the wheel is the page's exponent; the caller looks at where the window has come.
+  // With Cmd the wheel zooms in both styles of navigation. 0.0022 a pixel of the wheel is the page's exponent; the caller looks at where the window has come.
   const notch = Math.log(spanNs / targetNs) / frames / 0.0022
   const left = box.left + gutter + 20
   const right = box.right - 20
@@ -28,9 +28,9 @@ async ({ at, spanNs, targetNs, frames, rest, selector = '[data-testid=timeline] 
   const phases = [
     // What the machine gives a page that does nothing.
     ['still', () => {}],
-    ['zoom in', () => send(WheelEvent, 'wheel', { deltaY: -notch })],
+    ['zoom in', () => send(WheelEvent, 'wheel', { deltaY: -notch, metaKey: true })],
     ['pan', drag],
-    ['zoom out', () => send(WheelEvent, 'wheel', { deltaY: notch })],
+    ['zoom out', () => send(WheelEvent, 'wheel', { deltaY: notch, metaKey: true })],
   ]
   const frame = () => new Promise(requestAnimationFrame)
   const answer = []

@@ -18,6 +18,9 @@ import msgspec
 from tb_plugin.payloads import Metric, Scalar, Unit
 
 DASH = "–"
+# From this value on, a ratio reads "12.5 times" instead of "1,250.0 %".
+_TIMES_FROM = 10
+_TIMES = " times"
 _TIME = ((1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 _BYTES = ((1.0, "B"), (2.0**10, "KiB"), (2.0**20, "MiB"), (2.0**30, "GiB"), (2.0**40, "TiB"))
 _RATE = ((1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
@@ -121,8 +124,10 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
 
 
 def format_change(value: Scalar, scale: Scale) -> str:
-    """Formats a change like ``format_number``, with a plus sign if the change is positive."""
+    """Formats a change like ``format_number``, with a plus sign. A change too small to be shown is about 0."""
     text = format_number(value, scale)
+    if text[0] in "<>":
+        return "≈0"
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
     return f"+{text}" if grew else text
 
@@ -132,7 +137,7 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     used = scale or column_scale(unit, [value])
     text = format_number(value, used, zone)
-    return f"{text} {used.symbol}" if used.symbol and is_number and text != DASH else text
+    return f"{text} {used.symbol}" if used.symbol and is_number and text != DASH and not text.endswith(_TIMES) else text
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
@@ -153,6 +158,8 @@ def _decimals(size: float) -> int:
 
 
 def _percent(ratio: float) -> str:
+    if abs(ratio) >= _TIMES_FROM:
+        return _grouped(ratio, 0 if ratio == int(ratio) else _decimals(abs(ratio))) + _TIMES
     shown = ratio * 100
     if shown != 0 and abs(shown) < 0.05:
         return ">-0.1" if ratio < 0 else "<0.1"
@@ -166,8 +173,9 @@ def _grouped(value: float, decimals: int) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replaces ``{key}`` placeholders by values. Unknown placeholders are not changed."""
-    return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
+    """Replaces ``{key}`` placeholders by values. Unknown placeholders are not changed; ``{per_step}`` is removed."""
+    known = {"per_step": "", **values}  # sums are not divided here
+    return re.sub(r"\{([^{}]+)\}", lambda match: known.get(match.group(1), match.group(0)), template)
 
 
 def printable(text: str) -> str:

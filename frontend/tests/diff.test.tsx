@@ -122,6 +122,18 @@ test('the waterfall is a table as well', async () => {
   expect(all('tbody tr', card)).toHaveLength(waterfall.parts.length + 2)
   const exact = all('tbody tr td:nth-child(2) [title]', card).map(({ title }) => title)
   expect(exact).toEqual(waterfall.parts.map(({ value }) => `${value.toLocaleString('en-US')} ns`))
+  // A part leads to its rows.
+  await click(button('Operator dispatch', card))
+  expect(state()).toMatchObject({ group: 'operators', measure: 'host_self_ns' })
+})
+
+test('both sides open on one timeline, aligned by step', async () => {
+  await open({ view: 'diff', ...SPANS })
+  await click(button('Show both timelines'))
+  expect(state()).toMatchObject({ view: 'timeline', ranks: 'twice%2Frank0%2F1', detail: 'thin' })
+  const sections = all('[data-testid=section]')
+  expect(sections.map(({ dataset }) => dataset.way)).toEqual(['wall', 'start'])
+  expect(textOf(sections[1])).toContain('Baseline: rank0 · span 1')
 })
 
 test('a row leads to either side and back', async () => {
@@ -180,7 +192,7 @@ test('the baseline survives other views and another experiment', async () => {
 test('a profile like no other is compared with what the person chooses', async () => {
   await open({ view: 'diff', run: 'other' })
   expect(textOf(main())).toContain('Choose a baseline')
-  await pick('Run', 'twice', 'Comparison')
+  await click(button(/^twice · rank0/, one('[aria-label="Suggested baselines"]')))
   expect(headline().length).toBeGreaterThan(0)
   expect(state().base_run).toBe('twice')
 })

@@ -30,6 +30,14 @@ def todo_of(trace: TraceTable, finding: str) -> str:
     return (recorder.todo(finding + _INFERENCE_SUFFIX) if is_inference(trace) else "") or recorder.todo(finding)
 
 
+def snippet_of(trace: TraceTable, *findings: str) -> str:
+    """Returns the code of the fix: of the first of these advice keys that has code, "" without any."""
+    recorder = trace.recorder
+    suffix = _INFERENCE_SUFFIX if is_inference(trace) else ""
+    keys = [key + suffix if key + suffix in recorder.advice else key for key in findings]
+    return next(filter(None, map(recorder.snippet, keys)), "")
+
+
 def read_more(trace: TraceTable, finding: str) -> list[Reference]:
     """Returns links to documentation that explains a finding."""
     recorder = trace.recorder

@@ -39,6 +39,8 @@ _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 class TrackName(msgspec.Struct, frozen=True):
     title: str
     """Title that is unique among the threads of the trace, or among the streams of the device."""
+    short: str
+    """Title of a stream without its work; for a thread, the title."""
     recorded: str
     """Name in the trace. For a thread, this is its name and number; for a stream, it is the device."""
     label: str
@@ -77,7 +79,11 @@ def main_thread(trace: TraceTable) -> int:
         rows = np.flatnonzero(is_first & (trace.kind == EventKind.ANNOTATION))
         if len(rows):
             return int(trace.track[rows[0]])
-    first = [i for i, track in enumerate(trace.tracks) if not track.is_device and track.tid == track.pid]
+    first = [
+        i
+        for i, track in enumerate(trace.tracks)
+        if not track.is_device and track.tid == track.pid and not _has_no_process(trace, track)
+    ]
     events = np.bincount(trace.track, minlength=len(trace.tracks))
     return max(first, key=lambda i: (int(events[i]), -i), default=MISSING)
 
@@ -85,6 +91,7 @@ def main_thread(trace: TraceTable) -> int:
 def _processes(trace: TraceTable) -> list[str]:
     tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
     own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
+    own = {i: track for i, track in own.items() if not _has_no_process(trace, track)}
     named = {track.pid: track.process.strip() for track in own.values()}
     if len(named) < 2:
         return [""] * len(trace.tracks)
@@ -96,6 +103,11 @@ def _processes(trace: TraceTable) -> list[str]:
     return [called[track.pid] if i in own else "" for i, track in enumerate(trace.tracks)]
 
 
+def _has_no_process(trace: TraceTable, track: Track) -> bool:
+    """Returns whether the process is a GPU: Kineto puts threads without a recorded process below GPU 0."""
+    return track.process.endswith(f"(GPU {track.pid})") or any(device.id == track.pid for device in trace.devices)
+
+
 def recorded_name(track: Track) -> str:
     """Returns the recorded name of a thread, "" if the thread has no recorded name."""
     name = track.thread.strip()
@@ -105,11 +117,11 @@ def recorded_name(track: Track) -> str:
 
 def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
     if track.is_async:
-        return TrackName(title, "", title, rank)
+        return TrackName(title, title, "", title, rank)
     tid = track.tid if _is_plausible(track.tid) else ""
     recorded = " ".join(filter(None, (recorded_name(track), tid)))
     label = title if tid in title else f"{title} ({tid})"
-    return TrackName(title, recorded, label, rank)
+    return TrackName(title, title, recorded, label, rank)
 
 
 def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
@@ -125,7 +137,12 @@ def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> Tr
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
     label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _DEFAULT_STREAM_NAME.fullmatch(own) else plain}"
     order = (sinks and not work, number < 0, number, track.thread_order)
-    return TrackName(title, recorded, f"{label} ({work})" if work else label, order)
+    return TrackName(title, plain, recorded, f"{label} ({work})" if work else label, order)
+
+
+def stream_text(track: Track) -> str:
+    """Returns the number or name of a stream, as recorded."""
+    return _number_of(track)[0]
 
 
 def _number_of(track: Track) -> tuple[str, int]:

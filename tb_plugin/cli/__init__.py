@@ -103,6 +103,7 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
             "exit with code 1 if experiment minus baseline is beyond this limit, such as 'step_time>5%%' (repeatable)"
         ),
     )
+    parser.add_argument("--strict", action="store_true", help="gates also fail on changes within noise")
     _add_output(parser)
 
 

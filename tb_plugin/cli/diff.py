@@ -7,34 +7,41 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
-from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
+from tb_plugin.cli.gates import ALIASES, Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scan_path, workers_for
 from tb_plugin.cli.terminal import write_json
 from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import data_notices, findings, with_finding_count
 from tb_plugin.format import column_scale, format_change, format_number, format_value
-from tb_plugin.payloads import Breakdown, CaptureInfo, Payload, Table, Tree, Unit, View
+from tb_plugin.payloads import Breakdown, CaptureInfo, Interval, Payload, Table, Tree, Unit, View
 from tb_plugin.service.answers.questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace, open_catalog
 from tb_plugin.storage.cache import open_store
+from tb_plugin.views.diff.noise import step_intervals
 from tb_plugin.views.diff.paired_tables import BY_CLASS
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+_UNKNOWN_NOISE = (
+    "Noise is known only for step times and their parts, and only with 3 steps or more on each side. The other gates "
+    "fail on every change beyond the limit."
+)
 # Used for traces; other models use the tables of their view.
 TABLES = (*(table.name for table in JOINED), "settings")
 # Times of the call tree, and the measures that show them.
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
 _SIDES = ("baseline", "experiment")
+_NOISE = {True: "significant", False: "within noise", None: "unknown"}
 # Maximum depth of the call tree in text output.
 _TEXT_LEVELS = 2
 
@@ -108,7 +115,7 @@ def diff(arguments: argparse.Namespace) -> int:
         steps = (arguments.base_steps, arguments.steps)
         pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
         sides = pair.numbers() if gates or arguments.format == "json" else None
-        verdicts = [judge(gate, *(side.facts for side in sides)) for gate in gates] if sides else []
+        verdicts = _verdicts(gates, sides, strict=arguments.strict) if sides else []
         if arguments.format == "json" and sides:
             _print_json(pair, sides, verdicts)
         else:
@@ -117,6 +124,24 @@ def diff(arguments: argparse.Namespace) -> int:
     finally:
         workspace.close()
     return OK if all(verdict.passed for verdict in verdicts) else GATE_FAILED
+
+
+def _verdicts(gates: Sequence[Gate], sides: tuple[Numbers, Numbers], *, strict: bool) -> list[Verdict]:
+    intervals = _intervals(sides) if gates else {}
+    base, exp = (side.facts for side in sides)
+    return [judge(gate, base, exp, intervals.get(gate.fact), strict=strict) for gate in gates]
+
+
+def _intervals(sides: tuple[Numbers, Numbers]) -> dict[str, Interval]:
+    """Returns the 95 % intervals of the changes of facts that are means per step."""
+    if not all("steps" in side.tables for side in sides):
+        return {}
+    base, exp = (pa.Table.from_pylist(msgspec.json.decode(side.tables["steps"])) for side in sides)
+    columns = dict.fromkeys(("total_ns", *base.column_names, *exp.column_names))
+    keys = [key for key in columns if key.endswith("_ns")]
+    facts = {key: f"overview.breakdown.{key.removesuffix('_ns')}_mean_ns" for key in keys}
+    facts["total_ns"] = ALIASES["step_time"]
+    return {facts[key]: interval for key, interval in step_intervals(base, exp, keys).items()}
 
 
 def _view(base: Entry, exp: Entry) -> str:
@@ -177,8 +202,13 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
             printer.payload(payload)
     if verdicts:
         printer.heading("Gates", 3)
-        rows = [(v.gate.text, _change(v), "passed" if v.passed else "FAILED") for v in verdicts]
-        printer.rows([Heading("gate"), Heading("change", "number"), Heading("")], rows, keep=(0, 1, 2))
+        rows = [
+            (v.gate.text, _change(v), _NOISE[v.is_significant], "passed" if v.passed else "FAILED") for v in verdicts
+        ]
+        headings = [Heading("gate"), Heading("change", "number"), Heading("noise"), Heading("")]
+        printer.rows(headings, rows, keep=(0, 1, 2, 3))
+        if any(verdict.interval is None for verdict in verdicts):
+            printer.line(_UNKNOWN_NOISE)
 
 
 def _print_tree(tree: Tree, printer: Printer) -> None:
@@ -206,7 +236,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
     trees = {value: pair.view(1, measure) for value, measure in TREES.items()}
     facts = (sides[0].facts, sides[1].facts)
     whole = trees["host_ns"]
-    waterfalls = {name: whole.payloads.get(name) for name in ("waterfall", "idle_waterfall")}
+    waterfall = whole.payloads.get("waterfall")
     # Tables of traces always exist, even if they are empty.
     found = [name for name, payload in whole.payloads.items() if isinstance(payload, Table)]
     names = dict.fromkeys((*TABLES, *found)) if "call_tree" in whole.payloads else found
@@ -215,7 +245,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
         "baseline": _side(pair.base, pair.base_steps, sides[0], pair.captures[0]),
         "experiment": _side(pair.exp, pair.exp_steps, sides[1], pair.captures[1]),
         "per": pair.per,
-        **{name: _waterfall(each) if isinstance(each, Breakdown) else None for name, each in waterfalls.items()},
+        "waterfall": _waterfall(waterfall) if isinstance(waterfall, Breakdown) else None,
         "findings": findings(whole.payloads.values()),
         "facts": {name: _fact(name, *facts) for name in sorted({*facts[0], *facts[1]})},
         "call_tree": {value: _nodes(view.payloads.get("call_tree")) for value, view in trees.items()},
@@ -238,7 +268,9 @@ def _waterfall(payload: Breakdown) -> dict[str, Any]:
         "baseline_ns": payload.start,
         "experiment_ns": payload.start + payload.total,
         "delta_ns": payload.total,
+        "interval": payload.interval,
         "parts": {part.category: part.value for part in payload.parts},
+        "intervals": {part.category: part.interval for part in payload.parts},
     }
 
 
@@ -263,6 +295,8 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
         "experiment": verdict.experiment,
         "change": verdict.change,
         "passed": verdict.passed,
+        "interval": verdict.interval,
+        "significant": verdict.is_significant,
     }
 
 

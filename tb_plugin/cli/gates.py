@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from tb_plugin.errors import BadRequest
+from tb_plugin.payloads import Interval
 
 Facts = Mapping[str, int | float | None]
 
@@ -39,6 +40,12 @@ class Verdict(msgspec.Struct, frozen=True):
     experiment: int | float
     change: float | None
     passed: bool
+    interval: Interval | None = None
+    """95 % interval of the change, ns; None if noise is unknown."""
+
+    @property
+    def is_significant(self) -> bool | None:
+        return None if self.interval is None else self.interval.is_significant
 
 
 def parse_gate(text: str) -> Gate:
@@ -62,18 +69,27 @@ def parse_gate(text: str) -> Gate:
     return Gate(text, fact, sign == ">", Fraction(number) * factor, relative=False)
 
 
-def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
-    """Evaluates a gate with exact arithmetic. Raises BadRequest if a profile does not have the fact."""
+def judge(
+    gate: Gate, baseline: Facts, experiment: Facts, interval: Interval | None = None, *, strict: bool = False
+) -> Verdict:
+    """Evaluates a gate with exact arithmetic. Raises BadRequest if a profile does not have the fact.
+
+    A change within noise does not fail a gate, unless ``strict`` or no change at all would fail it.
+    """
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)
     if gate.relative:
         if before == 0 and change != 0:
             # A change from zero exceeds every relative limit.
             failed = change > 0 if gate.above else change < 0
-            return Verdict(gate, before, after, None, not failed)
+            return Verdict(gate, before, after, None, not failed, interval)
         change = change / abs(Fraction(before)) if before else Fraction(0)
-    failed = change > gate.limit if gate.above else change < gate.limit
-    return Verdict(gate, before, after, _float(change), not failed)
+    is_excused = not strict and interval is not None and not interval.is_significant and not _exceeds(gate, Fraction(0))
+    return Verdict(gate, before, after, _float(change), is_excused or not _exceeds(gate, change), interval)
+
+
+def _exceeds(gate: Gate, change: Fraction) -> bool:
+    return change > gate.limit if gate.above else change < gate.limit
 
 
 def _float(value: Fraction) -> float | None:

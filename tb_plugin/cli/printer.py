@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tb_plugin.cli.columns import Heading, fit_table
+from tb_plugin.cli.columns import Heading, fit_table, without_middle, wrapped
 from tb_plugin.cli.terminal import print_line, width
 from tb_plugin.findings import finding
 from tb_plugin.format import (
@@ -23,11 +23,26 @@ from tb_plugin.format import (
     printable,
 )
 from tb_plugin.lib.isolation import isolated
-from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
+from tb_plugin.payloads import (
+    Breakdown,
+    Figure,
+    Figures,
+    Interval,
+    Notice,
+    Notices,
+    Payload,
+    Saving,
+    Scalar,
+    Table,
+    View,
+    WindowInfo,
+)
 
 MORE = " To see all columns, set COLUMNS or use --format markdown or json."
 # Longer figures, in characters, are wrapped like prose.
 _PROSE_CHARACTERS = 40
+# Longer names in a sentence lose their middle.
+_NAME_CHARACTERS = 80
 
 
 class Printer(ABC):
@@ -39,6 +54,10 @@ class Printer(ABC):
 
     @abstractmethod
     def line(self, text: str) -> None: ...
+
+    def prose(self, text: str) -> None:
+        """Prints a sentence, in several lines if the output has a width."""
+        self.line(text)
 
     @abstractmethod
     def rows(
@@ -86,6 +105,10 @@ class Printer(ABC):
         elif isinstance(payload, Notices) and payload.notices:
             self.heading(payload.title, 3)
             for notice in payload.notices:
+                if payload.about == "answer":
+                    found = finding(_with_short_names(notice))
+                    self.prose(f"{found.text} {found.todo}".rstrip())
+                    continue
                 found = finding(notice)
                 self.line(f"[{found.severity}{_saves(notice.saving)}] {found.text} {found.todo}".rstrip())
         elif isinstance(payload, Table):
@@ -111,10 +134,15 @@ class Printer(ABC):
     def _waterfall(self, payload: Breakdown) -> None:
         end = payload.start + payload.total
         scale = column_scale(payload.unit, [payload.start, end])
-        rows = [("baseline", format_number(payload.start, scale))]
-        rows += [(part.metric.title, format_change(part.value, scale)) for part in payload.parts]
-        rows.append(("experiment", format_number(end, scale)))
-        self.rows([Heading("part"), Heading(_titled("value", scale), "number")], rows)
+        rows = [("baseline", format_number(payload.start, scale), "")]
+        rows += [
+            (part.metric.title, format_change(part.value, scale), _interval(part.interval, scale))
+            for part in payload.parts
+        ]
+        rows.append(("experiment", format_number(end, scale), ""))
+        headings = [Heading("part"), Heading(_titled("value", scale), "number"), Heading("95 % interval", "number")]
+        shown = 2 if payload.interval is None else 3
+        self.rows(headings[:shown], [row[:shown] for row in rows])
 
     def _table(self, table: Table) -> None:
         columns = [column for column in table.columns if not column.hidden]
@@ -132,6 +160,14 @@ class Printer(ABC):
         self.rows(headings, rows, keep or (0,), MORE)
 
 
+def _with_short_names(notice: Notice) -> Notice:
+    def short(figure: Figure) -> Figure:
+        is_name = figure.metric.unit == "code" and isinstance(figure.value, str)
+        return replace(figure, value=without_middle(str(figure.value), _NAME_CHARACTERS)) if is_name else figure
+
+    return replace(notice, figures=[short(each) for each in notice.figures])
+
+
 class TextPrinter(Printer):
     """Prints text as wide as the terminal or COLUMNS. If stdout is not a terminal, the width is 120 characters."""
 
@@ -141,6 +177,10 @@ class TextPrinter(Printer):
 
     def line(self, text: str) -> None:
         print_line(text)
+
+    def prose(self, text: str) -> None:
+        for line in wrapped(printable(text), width()):
+            print_line(line)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
@@ -197,6 +237,13 @@ def _saves(saving: Saving | None) -> str:
     bounds = format_range(saving.low_ns, saving.high_ns, "ns")
     share = f", {format_value(saving.high_ns / saving.step_ns, 'ratio')}" if saving.step_ns else ""
     return f", saves {bounds} per step{share}"
+
+
+def _interval(interval: Interval | None, scale: Scale) -> str:
+    if interval is None:
+        return ""
+    noise = "" if interval.is_significant else ", noise"
+    return f"{format_change(interval.low, scale)} to {format_change(interval.high, scale)}{noise}"
 
 
 def _note(note: str) -> str:

@@ -39,6 +39,8 @@ class Outline(msgspec.Struct, frozen=True):
     """Whether the trace contains the captures of its CUDA graphs."""
     device_word: str = "GPU"
     """Word for the devices of the profile, as in ``Device.word``."""
+    device: str = ""
+    """Name of the devices with recorded work. Empty without such work."""
 
 
 class Model(Protocol[Raw, Made]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec.structs import replace
 
 from tb_plugin.analysis.graphs.captures import captures
@@ -9,6 +10,7 @@ from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.analysis.selection import window_info
 from tb_plugin.model import codec
 from tb_plugin.model.trace.assemble import assemble
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, of_kind
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds.base import Outline
@@ -44,10 +46,18 @@ class TraceModel:
         own = replays and len(captures(made).sequences) > 0
         words = {device.word for device in made.devices}
         word = words.pop() if len(words) == 1 else "GPU"
-        return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own, word)
+        return Outline(
+            made.report, steps, window_info(made), _clock(made), all_steps, replays, own, word, _devices(made)
+        )
 
     def open_companion(self, made: TraceTable, path: str) -> None:
         levels_of(made, path)
+
+
+def _devices(trace: TraceTable) -> str:
+    used = np.unique(trace.device[of_kind(trace.kind, *DEVICE_WORK)]).tolist()
+    devices = [trace.devices[number] for number in used if number != MISSING]
+    return ", ".join(dict.fromkeys(device.name or f"device {device.id}" for device in devices))
 
 
 def _clock(trace: TraceTable) -> ClockInfo | None:

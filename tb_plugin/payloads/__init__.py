@@ -14,6 +14,7 @@ from tb_plugin.payloads.catalog import (
     Loading,
     Problem,
     Profile,
+    ProfileName,
     ReadInfo,
     RunInfo,
     Skipped,
@@ -23,7 +24,7 @@ from tb_plugin.payloads.catalog import (
     StepInfo,
     WorkerInfo,
 )
-from tb_plugin.payloads.charts import Breakdown, Dots, Figures, Grouping, Heat, Line, Scatter, Series, Slice
+from tb_plugin.payloads.charts import Breakdown, Dots, Figures, Grouping, Heat, Interval, Line, Scatter, Series, Slice
 from tb_plugin.payloads.counters import Counter, Counters
 from tb_plugin.payloads.flows import Flows
 from tb_plugin.payloads.memory_flow import MemoryFlowMap
@@ -36,9 +37,9 @@ from tb_plugin.payloads.view import Payload, View, ViewInfo
 
 __all__ = [
     "Bands", "BandsEnvelope", "Breakdown", "CaptureInfo", "Catalog", "ClockInfo", "Column", "Counter", "Counters",
-    "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "IssueInfo", "Line", "Link",
+    "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "Interval", "IssueInfo", "Line", "Link",
     "Loading", "MapGroup", "MemoryFlowMap", "MemoryMap", "Metric", "Notice", "Notices", "Payload", "Problem",
-    "Profile", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity", "Skipped",
-    "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel", "TimelineTrack",
-    "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
+    "Profile", "ProfileName", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity",
+    "Skipped", "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel",
+    "TimelineTrack", "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
 ]  # fmt: skip

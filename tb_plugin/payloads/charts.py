@@ -19,6 +19,18 @@ class Figures(Struct, frozen=True, tag_field="kind", tag="figures"):
     style: Literal["headline", "list"] = "list"
 
 
+class Interval(Struct, frozen=True):
+    """95 % interval of a change, in the unit of the change. The change is within noise if the interval contains 0."""
+
+    low: int
+    high: int
+
+    @property
+    def is_significant(self) -> bool:
+        """Returns whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+
 class Slice(Struct, frozen=True):
     """One slice of a total. ``category`` selects the colour."""
 
@@ -26,6 +38,8 @@ class Slice(Struct, frozen=True):
     category: str
     value: int | float
     link: Link | None = None
+    interval: Interval | None = None
+    """For changes; None = noise is unknown."""
 
 
 class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
@@ -42,6 +56,8 @@ class Breakdown(Struct, frozen=True, tag_field="kind", tag="breakdown"):
     parts: list[Slice]
     style: Literal["bar", "donut", "table", "waterfall"] = "bar"
     start: int | float = 0
+    interval: Interval | None = None
+    """Interval of ``total``, for changes; None = noise is unknown."""
 
 
 class Line(Struct, frozen=True):

@@ -53,6 +53,8 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     events: list[int] = []
     """Numbers of some events that show the finding, most important first."""
     event_count: int = 0
+    snippet: str = ""
+    """Code of the fix, as plain text; empty = none."""
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):

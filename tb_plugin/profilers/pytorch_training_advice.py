@@ -23,15 +23,21 @@ TRAINING = {
         "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
         "step ends.",
         (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
     ),
     "data_loading.workers": Advice(
         "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep the workers alive "
-        "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on the device."
+        "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on the device.",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=16, prefetch_factor=4, persistent_workers=True)",
     ),
     "synchronising_calls": Advice(
         "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device with detach(). "
         "Keep conditions on the device: torch.where() instead of nonzero() and boolean masks.",
         (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),
+        snippet="total += loss.detach()  # no wait\n"
+        "if step % 100 == 0:\n"
+        "    print(total.item() / 100)  # one wait per 100 steps\n"
+        "    total.zero_()",
     ),
     "synchronising_calls.explicit": Advice(
         "Remove torch.cuda.synchronize() from the loop. To measure time, record torch.cuda.Event(enable_timing=True) and "
@@ -47,16 +53,25 @@ TRAINING = {
         "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with .to(device, non_blocking=True). "
         "Copy the next batch on a separate torch.cuda.Stream() during the current step.",
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"), _TUNING),
+        snippet="loader = DataLoader(dataset, batch_size=..., pin_memory=True)\n"
+        "batch = batch.to(device, non_blocking=True)",
     ),
     "exposed_copies": Advice(
         "Copy the next batch on a separate torch.cuda.Stream() during the current step: call .to(device, non_blocking=True) "
         "on that stream, then wait_stream() and record_stream() before the batch is used.",
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
+        snippet="copying = torch.cuda.Stream()\n"
+        "with torch.cuda.stream(copying):\n"
+        "    following = next(batches).to(device, non_blocking=True)\n"
+        "# before the batch is used:\n"
+        "torch.cuda.current_stream().wait_stream(copying)\n"
+        "following.record_stream(torch.cuda.current_stream())",
     ),
     "repeated_copies": Advice(
         "Create the tensor on the device, or copy it once before the loop: register_buffer() in the module, and "
         "torch.arange(..., device=device) instead of .to(device).",
         (_TUNING,),
+        snippet='self.register_buffer("mask", mask, persistent=False)  # in __init__: moves with model.to(device)',
     ),
     "launch_bound": Advice(
         (
@@ -65,6 +80,7 @@ TRAINING = {
             "and larger kernels."
         ),
         GRAPHS,
+        snippet='model = torch.compile(model, mode="reduce-overhead")',
     ),
     "small_batch": Advice(
         "Try a larger batch_size in the DataLoader and check convergence. A larger batch usually needs another learning "
@@ -75,32 +91,38 @@ TRAINING = {
         "Move this work out of the loop, to tensors on the device, or to a DataLoader worker. torch.compile() removes "
         "Python between operators.",
         (_TUNING, ("PyTorch: torch.compile", f"{DOCS}/generated/torch.compile.html")),
+        snippet="model = torch.compile(model)",
     ),
     "garbage_collection": Advice(
         "Call gc.collect() and gc.freeze() after building the model, then gc.disable(). Call gc.collect() every N steps, in "
         "the same step on all ranks.",
         (("Python: gc", "https://docs.python.org/3/library/gc.html"),),
+        snippet="gc.collect()\ngc.freeze()\ngc.disable()  # before the loop\nif step % 100 == 0:\n    gc.collect()",
     ),
     "compilation": Advice(
         "Set TORCH_LOGS=recompiles to see why code is compiled again. Mark changing sizes with torch._dynamo.mark_dynamic() "
         "or torch.compile(dynamic=True), and run each shape once as warm-up.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+        snippet="model = torch.compile(model, dynamic=True)",
     ),
     "recompilation": Advice(
         "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with torch._dynamo.mark_dynamic(), pass "
         "numbers as tensors, and pad batches to a few sizes compiled during warm-up.",
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+        snippet="torch._dynamo.mark_dynamic(batch, 0)  # the dimension that changes",
     ),
     "graph_breaks": Advice(
         "Set TORCH_LOGS=graph_breaks to see the reason of each break, or use torch.compile(fullgraph=True) to get an error "
         "at a break. Remove .item(), print() and conditions on tensors from the model, or use torch.where() and "
         "torch.cond().",
         (("PyTorch: graph breaks", f"{DOCS}/torch.compiler_troubleshooting.html"),),
+        snippet="model = torch.compile(model, fullgraph=True)  # an error names the first break",
     ),
     "slow_first_step": Advice(
         "Skip the first steps: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs, reuse compiled code "
         "(TORCHINDUCTOR_CACHE_DIR) and turn torch.backends.cudnn.benchmark off.",
         (("PyTorch: profiler schedule", f"{DOCS}/profiler.html#torch.profiler.schedule"),),
+        snippet="schedule = torch.profiler.schedule(wait=1, warmup=3, active=5)",
     ),
     "step_outliers": Advice(
         "Move occasional work out of the step: save checkpoints with torch.distributed.checkpoint.async_save(), and "
@@ -116,6 +138,7 @@ TRAINING = {
     "data_parallel": Advice(
         "Use DistributedDataParallel: one process per device avoids the interpreter lock and the model copies.",
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
+        snippet="model = torch.nn.parallel.DistributedDataParallel(model.to(local_rank), device_ids=[local_rank])",
     ),
     "distributed_backend": Advice(
         "Initialise the process group with the backend {backend}, the fastest one for this hardware.",
@@ -127,6 +150,13 @@ TRAINING = {
             ("PyTorch: DDP communication hooks", f"{DOCS}/ddp_comm_hooks.html"),
             ("Large-batch training (LAMB)", "https://arxiv.org/abs/1904.00962"),
         ),
+        snippet="for i, (x, y) in enumerate(loader):\n"
+        "    is_last = (i + 1) % 4 == 0\n"
+        "    with contextlib.nullcontext() if is_last else model.no_sync():\n"
+        "        (loss_fn(model(x), y) / 4).backward()\n"
+        "    if is_last:\n"
+        "        optimizer.step()\n"
+        "        optimizer.zero_grad(set_to_none=True)",
     ),
     "one_stream": Advice(
         "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider module). Or "
@@ -138,12 +168,14 @@ TRAINING = {
         "DistributedDataParallel: call dist.all_reduce(..., async_op=True) in Tensor.register_post_accumulate_grad_hook, "
         "and wait for all of these calls before the optimizer step.",
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{DOCS}/distributed.html")),
+        snippet="model = DistributedDataParallel(model, gradient_as_bucket_view=True)",
     ),
     "small_collectives": Advice(
         "Put gradients into buckets: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True). Without "
         "DistributedDataParallel: flatten the gradients into one tensor (torch._utils._flatten_dense_tensors), or use "
         "torch.distributed.all_reduce_coalesced.",
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"),),
+        snippet="model = DistributedDataParallel(model, bucket_cap_mb=25, gradient_as_bucket_view=True)",
     ),
     "memory_unused": Advice(
         "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate. With gradient accumulation, use fewer "
@@ -154,6 +186,7 @@ TRAINING = {
         "Remove torch.cuda.empty_cache() from the loop, pad inputs to a few lengths, and warm up with the largest input. "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
         (_CUDA_MEMORY,),
+        snippet="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
     ),
     "low_utilization": Advice(
         "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch gives the device "
@@ -180,12 +213,24 @@ TRAINING = {
     ),
     "matrix_units": Advice("Automatic mixed precision runs matmuls and convolutions in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice(
-        "Automatic mixed precision runs matmuls and convolutions in 16 bit; bfloat16 needs no loss scaling."
+        "Automatic mixed precision runs matmuls and convolutions in 16 bit; bfloat16 needs no loss scaling.",
+        snippet="with torch.autocast(x.device.type, dtype=torch.bfloat16):\n"
+        "    loss = loss_fn(model(x), y)\n"
+        "loss.backward()",
     ),
     "matrix_units.fp16": Advice(
-        "Automatic mixed precision runs matmuls and convolutions in 16 bit: float16, with a gradient scaler."
+        "Automatic mixed precision runs matmuls and convolutions in 16 bit: float16, with a gradient scaler.",
+        snippet="scaler = torch.amp.GradScaler()\n"
+        "with torch.autocast(x.device.type, dtype=torch.float16):\n"
+        "    loss = loss_fn(model(x), y)\n"
+        "scaler.scale(loss).backward()\n"
+        "scaler.step(optimizer)\n"
+        "scaler.update()",
     ),
-    "matrix_units.tf32": Advice('Enable TF32 with torch.set_float32_matmul_precision("high").'),
+    "matrix_units.tf32": Advice(
+        'Enable TF32 with torch.set_float32_matmul_precision("high").',
+        snippet='torch.set_float32_matmul_precision("high")',
+    ),
     "tf32_off": Advice(
         (
             'Set torch.set_float32_matmul_precision("high") for matmuls and torch.backends.cudnn.allow_tf32 = True '
@@ -195,6 +240,7 @@ TRAINING = {
             ("PyTorch: set_float32_matmul_precision", f"{DOCS}/generated/torch.set_float32_matmul_precision.html"),
             ("PyTorch: TF32", f"{DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
         ),
+        snippet="torch.backends.cuda.matmul.allow_tf32 = True\ntorch.backends.cudnn.allow_tf32 = True",
     ),
     "matrix_alignment": Advice(
         "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, layer width "
@@ -206,6 +252,7 @@ TRAINING = {
             ),
             _TUNING,
         ),
+        snippet="head = nn.Linear(width, 8 * math.ceil(size / 8))",
     ),
     "unfused_attention": Advice(
         (
@@ -220,21 +267,24 @@ TRAINING = {
             ),
             ("PyTorch: FlexAttention", f"{DOCS}/nn.attention.flex_attention.html"),
         ),
+        snippet="out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
     ),
     "unfused_optimizer": Advice(
         "Set fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True if the optimizer has no fused form. In your "
         "own optimizer, use torch._foreach_* functions or torch.compile(optimizer.step).",
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
+        snippet="optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)",
     ),
     "unfused_kernels": Advice(
         "Compile the module, or the function at this line, with torch.compile, which fuses such sequences of kernels. Many "
         "norms and activations also exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
+        snippet="model = torch.compile(model)",
     ),
     "pipeline_bubble": Advice(
         "Use more micro-batches per stage, or an interleaved or zero-bubble schedule (torch.distributed.pipelining: "
-        "ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the stages: compare the ranks of the stages on "
-        "the Distributed page.",
+        "ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance the stages: compare their ranks on the page "
+        "Ranks.",
         (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
     ),
     "offload_copies": Advice(
@@ -261,6 +311,8 @@ TRAINING = {
         "Cast each tensor once and reuse the result: one torch.autocast around the whole step caches weight casts, or use "
         "model.to(torch.bfloat16). Remove .float() followed by .half().",
         (AMP, _TUNING),
+        snippet="with torch.autocast(x.device.type, dtype=torch.bfloat16):  # around the whole forward pass\n"
+        "    loss = loss_fn(model(x), y)",
     ),
     "redundant_copies": Advice(
         "Create tensors in the layout in which they are used: remove .contiguous(), transpose late, and reshape before a "
@@ -271,6 +323,8 @@ TRAINING = {
         "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last) for the model, and "
         ".to(memory_format=torch.channels_last) for the input. Set torch.backends.cudnn.benchmark = True.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
+        snippet="model = model.to(memory_format=torch.channels_last)\n"
+        "x = x.to(device, memory_format=torch.channels_last)",
     ),
     "out_of_memory.full": Advice(
         "Use a smaller batch or shorter inputs, autocast, torch.utils.checkpoint or a sharded optimizer state.",
@@ -285,6 +339,7 @@ TRAINING = {
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and keep shapes constant: enough memory is reserved, but it "
         "is fragmented.",
         (_CUDA_MEMORY,),
+        snippet="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
     ),
     "out_of_memory.cpu": Advice(
         "Free up memory on the machine: use fewer DataLoader workers (num_workers, prefetch_factor), smaller batches, or "
@@ -303,6 +358,7 @@ TRAINING = {
         "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and remove "
         "torch.cuda.empty_cache() from the loop.",
         (_CUDA_MEMORY,),
+        snippet="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
     ),
     "driver_memory_calls.segments": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."

@@ -59,7 +59,7 @@ _OWN = {
     ),
     "python_bound.inference": Advice(
         f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. Otherwise move "
-        "this work out of the loop, or to tensors on the device. With larger batches, more requests share this work."
+        "this work out of the loop, or to tensors on the device. With larger batches, more inputs share this work."
     ),
     "slow_first_step": Advice(
         "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled once per "
@@ -114,11 +114,11 @@ _OWN = {
 def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
     made = {}
     for key, one in advice.items():
-        todo = one.todo
+        todo, snippet = one.todo, one.snippet
         for cuda, npu in RENAMED.items():
-            todo = todo.replace(cuda, npu)
+            todo, snippet = todo.replace(cuda, npu), snippet.replace(cuda, npu)
         references = tuple(each for each in one.references if not _OTHERS.search("".join(each)))
-        made[key] = Advice(todo, references)
+        made[key] = Advice(todo, references, snippet)
     return made | _WITHOUT | _OWN
 
 

@@ -14,16 +14,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.advice import read_more, todo_of
+from tb_plugin.analysis.advice import read_more, snippet_of, todo_of
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.blocking_calls import profiler_waits, thread_handovers
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
+from tb_plugin.analysis.device_time import DeviceRatios, busy_title, device_ratios, device_time
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import delaying_ranges, launching_threads
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, FULL_TRACE, SHARED, STEP, STEPS, define
+from tb_plugin.analysis.phrases import vendor_words
 from tb_plugin.analysis.recorded_share import is_sampled
 from tb_plugin.analysis.reported_steps import length_without_kernels, missing_computation
 from tb_plugin.analysis.selection import select_rows, steps_of
@@ -275,25 +276,28 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         figures: list[Figure],
         severity: Severity = "medium",
         todo: str | None = None,
+        case: str = "",
         measure: str | None = None,
         threshold: float | None = None,
         evidence: Link | None = TIMELINE,
         why: str = "",
         confidence: Literal["high", "medium", "low", ""] = "medium",
     ) -> Notice:
-        """Returns a notice for this rule. If ``todo`` is None, the notice contains the profiler's advice for the rule."""
+        """Returns a notice for this rule. ``case`` selects the profiler's advice; ``todo`` replaces its text."""
+        device = busy_title(self.trace).removesuffix(" busy")
         return Notice(
             rule=rule.id,
             severity=severity,
-            text=text,
-            todo=self.todo(rule) if todo is None else todo,
+            text=vendor_words(text, device),
+            todo=vendor_words(self.todo(rule, case) if todo is None else todo, device),
             figures=figures,
             measure=measure,
             threshold=threshold,
             evidence=evidence,
             references=read_more(self.trace, rule.advice or rule.id),
-            why=why,
+            why=vendor_words(why, device),
             confidence=confidence,
+            snippet=snippet_of(self.trace, *([rule.advice_key(case)] if case else []), rule.advice or rule.id),
         )
 
     @cached_property

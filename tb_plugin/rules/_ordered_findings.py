@@ -26,7 +26,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
 from tb_plugin.rules import regular_rules, rule_ids
 from tb_plugin.rules._base import MIN_SHARE, Bounds, Detection, Limit, NoSaving, Rule, Scene
-from tb_plugin.rules._verdict import Verdict, verdict_of
+from tb_plugin.rules._verdict import Verdict, limit_after, verdict_of
 from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.rules.low_utilization import RULE as LOW
 from tb_plugin.rules.low_utilization import is_explained
@@ -73,6 +73,11 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
 
 
 NOTHING = LeftOut()
+_SIMULATED = (
+    Limit.DATA_LOADING, Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.GPU, Limit.COPIES, Limit.COMMUNICATION,
+    Limit.CPU_ONLY, Limit.UNKNOWN_KERNELS,
+)  # fmt: skip
+"""Limits that are parts of the step. The others are properties of the recording, which no fix of the program changes."""
 
 
 class Finding(msgspec.Struct, frozen=True, eq=False):
@@ -221,7 +226,39 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
         savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), limits[i])
-    return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, merge_changes(most)))
+    whole = min(_limit(scene, merge_changes(most)), sum(limits[i] for i in worth))
+    return savings, _bounds(scene, low_all, high_all, 0, whole)
+
+
+class AfterFixes(NamedTuple):
+    """Effect of several fixes together, from one simulation with all their changes."""
+
+    saving: Saving
+    limit: Limit | None
+    """Limit of the program after the fixes; None = unknown."""
+    limit_ns: float
+    """Time of this limit per step."""
+    without_saving: tuple[Finding, ...]
+    """Fixes that the simulation cannot estimate."""
+
+
+def after_fixes(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut, fixed: frozenset[str]) -> AfterFixes:
+    """Returns the effect of fixing the findings of these rules together. Other rule ids are ignored."""
+    findings, scene = findings_of(trace, chosen, out), Scene(trace, chosen)
+    chosen_ones = [each for each in findings.all if each.rule.id in fixed]
+    seen: list[tuple[Bounds, int | None]] = []
+    for each in chosen_ones:
+        detection = each.rule.look(scene) if each.notice.saving is not None else None
+        if detection is not None and isinstance(detection.saving, Bounds):
+            seen.append((detection.saving, detection.takes_ns))
+    saving = _savings(scene, seen)[1]
+    limit, limit_ns = None, 0
+    if findings.verdict is not None and findings.verdict.limit in _SIMULATED:
+        steps = max(len(scene.steps.label), 1)
+        change = merge_changes([_repeated(scene, bounds.most) for bounds, _ in seen])
+        limit, limit_ns = limit_after(trace, chosen, change, int((scene.step_ns - saving.high_ns) * steps))
+    unknown = tuple(each for each in chosen_ones if each.notice.saving is None)
+    return AfterFixes(saving, limit, scene.per_step(limit_ns), unknown)
 
 
 def _repeated(scene: Scene, change: Change) -> Change:

@@ -17,7 +17,8 @@ from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
-from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
+from tb_plugin.analysis.simulate import Change
+from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, active_rows, shares
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
@@ -99,10 +100,8 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     profiler = total - sum(parts.values())
     if profiler >= MIN_SHARE * total:
         return verdict(Limit.PROFILER, part_ns=profiler)
-    waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
     once = _done_once(s)
-    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if work.any() else 0
-    waits |= once
+    waits = _waits(parts, once, bool(work.any()))
     limit = max(waits, key=lambda each: waits[each])
     if waits[limit] < MIN_SHARE * total:
         if not (work | of_kind(trace.kind, *_PROGRAM)).any():
@@ -118,6 +117,45 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
     if limit in once:
         return verdict(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return verdict(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+
+
+def _waits(parts: Mapping[str, int], once: Mapping[Limit, int], has_work: bool) -> dict[Limit, int]:
+    waits = {each: sum(parts[category] for category in group) for each, group in _WAITING.items()}
+    waits[Limit.CPU] = waits[Limit.CPU] - sum(once.values()) if has_work else 0
+    return waits | {**once}
+
+
+def limit_after(trace: TraceTable, chosen: tuple[str, ...] | None, change: Change, left_ns: int) -> tuple[Limit, int]:
+    """Returns what limits the program after a change, and the time of this limit; both for all steps.
+
+    ``left_ns`` is the simulated time of the steps after the change. Device work that becomes shorter than the simulation
+    saves leaves the device idle: this time is CPU overhead.
+    """
+    s = Scene(trace, chosen)
+    steps = union(s.steps.start_ns, s.steps.end_ns)
+    host = subtract(intersect(change.host, steps), profiler_waits(trace))
+    parts, once, of = _parts(s), _done_once(s), shares(trace)
+    rest, shorter_ns = measure(host), 0
+    for category, ranges in of.items():
+        active = active_rows(trace, category)
+        mine = active[change.row]
+        rows, gone = change.row[mine], measure(intersect(host, ranges))
+        alone = intersect(union(trace.start_ns[rows], trace.ends(rows)), intersect(ranges, steps))
+        cut = min(int(change.less_ns[mine].sum()), measure(alone))
+        rest -= gone
+        shorter_ns += max(cut, 0)
+        parts[category] -= cut if of_kind(trace.kind[active], *DEVICE_WORK).any() else gone
+    parts["other"] -= rest
+    parts = {each: max(time, 0) // change.worth for each, time in parts.items()}
+    parts["runtime"] += min(shorter_ns, max(left_ns - sum(parts.values()), 0))
+    for limit, time in once.items():
+        once[limit] = min(time, sum(parts[each] for each in _WAITING[Limit.CPU]))
+    work = bool(of_kind(trace.kind, *DEVICE_WORK).any())
+    waits = _waits(parts, once, work)
+    largest = max(waits, key=lambda each: waits[each])
+    if waits[largest] >= MIN_SHARE * left_ns:
+        return largest, waits[largest]
+    return (Limit.GPU, parts["kernel"]) if work else (Limit.CPU_ONLY, parts["cpu"] + parts["other"])
 
 
 def _done_once(s: Scene) -> dict[Limit, int]:

@@ -75,9 +75,8 @@ def _look(s: Scene) -> Detection | None:
         )
         + ONE_RANK,
         todo=(
-            "Load the traces of all ranks: the Distributed page then separates waiting from transfer. If most of "
-            "the time is waiting, find the late rank; sending less data will not help. If most of the time is "
-            "transfer: "
+            "Compare all ranks on the page Ranks: it separates waiting from transfer. For waiting, fix the late rank. For "
+            "transfer, "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analysis.metrics import LINE
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import intersect, union
-from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, percent
+from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
-METRICS = COMMON.in_steps(ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")})
+METRICS = COMMON.in_steps(
+    ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")},
+    code={"loader_line": ("Python line", LINE.format("data loading"))},
+)
 
 
 DATALOADER_SHARE = 0.02
@@ -29,13 +33,20 @@ def _look(s: Scene) -> Detection | None:
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
     kind = " Data is loaded in the main process." if own > workers else " The data loader workers are too slow."
+    line = s.line(rows)
     notice = s.notice(
         RULE,
         severity=severity_of(share),
         text="Data loading takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
-        + (kind if own or workers else ""),
-        todo=s.todo(RULE, "workers" if workers > own else ""),
-        figures=METRICS.measured(waiting_for_input=share, dataloader_mean_ns=part, step_time_mean_ns=s.step_ns),
+        + (kind if own or workers else "")
+        + (" The loop is at {loader_line}." if line else ""),
+        case="workers" if workers > own else "",
+        figures=METRICS.measured(
+            waiting_for_input=share,
+            dataloader_mean_ns=part,
+            step_time_mean_ns=s.step_ns,
+            **optional(line, loader_line=line),
+        ),
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
         why="The step blocks until its batch arrives. Upper bound: batches are always ready. Lower bound: a quarter of the "
@@ -44,7 +55,8 @@ def _look(s: Scene) -> Detection | None:
     )
     bare = intersect(shares(trace)["dataloader"], s.host)
     least = union(bare.start, bare.start + ((bare.end - bare.start) * GONE).astype(np.int64))
-    return Detection(notice, Bounds(Change(least), Change(s.covered(rows))), rows)
+    takes_ns = int(s.breakdown.parts["dataloader"].sum())
+    return Detection(notice, Bounds(Change(least), Change(s.covered(rows))), rows, takes_ns)
 
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:
@@ -58,7 +70,7 @@ RULE = Rule(
     order=20,
     detects="The step waits for the next batch of the data loader.",
     threshold=f"Data loading takes more than {percent(DATALOADER_SHARE)} of step time.",
-    saving="Upper bound: all time in calls of the data loader, as if batches were always ready. Lower bound: "
+    saving="Upper bound: all exposed time in calls of the data loader, as if batches were always ready. Lower bound: "
     f"{percent(GONE)} of the time during which nothing else runs. The rest of this time remains because batches must be "
     "handed over and workers compete for the CPU.",
     notes="""

@@ -72,9 +72,8 @@ def _look(s: Scene) -> Detection | None:
     )
     row = np.sort(copies)
     around = np.unique(trace.operator[row]).astype(np.int64)
-    return Detection(
-        notice, Bounds(Change(), Change(s.covered(around[around != MISSING]), row, trace.dur_ns[row])), copies
-    )
+    most = Change(s.covered(around[around != MISSING]), row, trace.dur_ns[row])
+    return Detection(notice, Bounds(Change(), most), copies, int(time))
 
 
 def _operators(trace: TraceTable, copies: Int64) -> str:

@@ -22,7 +22,7 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(found.idle_share),
         text=f"In {step}, devices wait {{launching_ns}} for launches. A launch takes {{launch_every_ns}} of host time, and "
-        "half of the kernels take at most {kernel_median_ns}.",
+        "half of the kernels take at most {kernel_median_ns}. A captured graph also removes the Python between launches.",
         figures=found.figures,
         measure="launching_ratio",
         threshold=STARVED,

@@ -45,12 +45,14 @@ def _look(s: Scene) -> Detection | None:
     ]
     if time.unknown_ns:
         figures.append(METRICS.figure("matrix_unknown_ratio", time.unknown_ratio, f"Unknown use of {units}"))
+    cases = _lower_precision(s)
     notice = s.notice(
         RULE,
         severity=severity_of(eligible.ratio),
         text=f"{{matrix_eligible_ratio}} of the kernel time could use {units}, but no "
         + ("matmul or convolution uses them." if time.used_ns else "kernel uses them."),
-        todo=_lower_precision(s),
+        todo=" ".join(filter(None, (s.todo(RULE, case) for case in cases))),
+        case=cases[0],
         figures=figures,
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
@@ -64,12 +66,11 @@ def _look(s: Scene) -> Detection | None:
     return Detection(notice, Bounds(*found) if found else NO_SAVING, s.by_length(plain.row))
 
 
-def _lower_precision(s: Scene) -> str:
+def _lower_precision(s: Scene) -> list[str]:
     used = [set(s.trace.devices[int(i)].precisions) for i in np.unique(s.trace.device[s.kernels]) if i != MISSING]
     has = set.intersection(*used) if used else set()
     half = next((name for name in ("bf16", "fp16") if name in has), "")
-    cases = [half, *(["tf32"] if "tf32" in has else [])]
-    return " ".join(filter(None, (s.todo(RULE, case) for case in cases)))
+    return [half, *(["tf32"] if "tf32" in has else [])]
 
 
 class MatrixEligible(msgspec.Struct, frozen=True):

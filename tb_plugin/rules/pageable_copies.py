@@ -55,7 +55,8 @@ def _look(s: Scene) -> Detection | None:
         confidence="high" if pageable else "medium",
     )
     least = Change(s.covered(calls), copies, overlapped_ns(s, copies))
-    return Detection(notice, Bounds(least, Change(whole, copies, dur)), s.by_length(copies))
+    takes_ns = max(int(trace.dur_ns[calls].sum()), int(dur.sum()))
+    return Detection(notice, Bounds(least, Change(whole, copies, dur)), s.by_length(copies), takes_ns)
 
 
 RULE = Rule(

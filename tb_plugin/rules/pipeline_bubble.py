@@ -39,13 +39,11 @@ def _look(s: Scene) -> Detection | None:
         measure="pipeline_bubble_ratio",
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
-        why="A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. The trace "
-        "of one rank cannot separate waiting from transfer. So the lower bound is zero, and the upper bound is all of this "
-        "time.",
+        why="A waiting stage computes nothing. More micro-batches, or several stages per rank, shorten the wait. Lower "
+        "bound: zero, because one rank's trace cannot separate waiting from transfer. Upper bound: all of this time.",
     )
-    return Detection(
-        notice, Bounds(Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)), s.by_length(rows)
-    )
+    most = Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)
+    return Detection(notice, Bounds(Change(), most), s.by_length(rows))
 
 
 RULE = Rule(

@@ -43,7 +43,7 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(time / total),
         text="Layout copies of tensors take {layout_ns} per step, {layout_ratio} of the kernel time"
         + (", mostly at {layout_line}." if line else "."),
-        todo=s.todo(RULE, "convolutions" if of_convolutions else ""),
+        case="convolutions" if of_convolutions else "",
         figures=METRICS.measured(
             layout_ns=s.per_step(time), layout_ratio=time / total, **optional(line, layout_line=line)
         ),

@@ -93,6 +93,7 @@ def _look(s: Scene) -> Detection | None:
     if not s.is_significant(measure(host) + int(dur.sum())):
         return None
     again = ~np.isin(row, is_first)
+    takes_ns = int(trace.dur_ns[np.unique(whole)].sum())
     notice = s.notice(
         RULE,
         text="{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per step, "
@@ -101,13 +102,13 @@ def _look(s: Scene) -> Detection | None:
             repeated_copy_line=s.line(row),
             repeated_copies=s.per_step(len(row)),
             repeated_copy_bytes=s.per_step(int(bytes_of(trace, row).sum())),
-            repeated_copy_ns=s.per_step(int(trace.dur_ns[np.unique(whole)].sum())),
+            repeated_copy_ns=s.per_step(takes_ns),
         ),
         why="Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step remains. Upper "
         "bound: no copy remains. The trace does not record which tensor is copied. But line, operator, shape and size "
         "repeat, with no batch or backward pass in between.",
     )
-    return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)
+    return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row, takes_ns)
 
 
 def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:

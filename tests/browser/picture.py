@@ -9,6 +9,7 @@ from playwright.sync_api import Frame, Locator
 from tests.browser.expect import ask
 from tests.browser.harness import Tab
 
+# The width of the names on a page of 1440 pixels; on a narrower one Picture.gutter says it.
 GUTTER, HEAD = 236, 80
 MARK = (0xE1, 0x1D, 0x74)
 _ROW, _BAR, _PAD, _SMALL, _CHART, _TITLED = 17, 15, 6, 24, 40, 42
@@ -46,13 +47,21 @@ class Picture:
         width: int = self.canvas.evaluate("(canvas) => canvas.clientWidth")
         return width
 
+    @property
+    def gutter(self) -> int:
+        width: int = self.canvas.evaluate(
+            "(canvas) => parseInt(canvas.parentElement.style.getPropertyValue('--gutter'))"
+        )
+        return width
+
     def window(self) -> tuple[int, int]:
         state = self.tab.state()
         return int(state["start_ns"]), int(state["end_ns"])
 
     def x(self, time_ns: float) -> float:
         start, end = self.window()
-        return GUTTER + (time_ns - start) / (end - start) * (self.width - GUTTER)
+        gutter = self.gutter
+        return gutter + (time_ns - start) / (end - start) * (self.width - gutter)
 
     def top(self, lane: int) -> float:
         shut = set(self.tab.state().get("shut", "").replace("%2F", "/").split(","))

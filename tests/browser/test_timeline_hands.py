@@ -49,7 +49,7 @@ def a_chosen_event_stays_in_sight_and_its_panel_keeps_its_size(tab: Tab) -> None
 
     def seen() -> bool:
         """The frame of the selected event is drawn: the pixels of its upper edge."""
-        x = min(max(picture.x(row["start_ns"]), GUTTER + 1), picture.width - 2)
+        x = min(max(picture.x(row["start_ns"]), picture.gutter + 1), picture.width - 2)
         column = picture.canvas.evaluate(
             "(canvas, x) => [...canvas.getContext('2d').getImageData(x * devicePixelRatio, 0, 1, canvas.height).data]",
             x,
@@ -143,8 +143,10 @@ def zooms_and_jumps_are_undone_by_back_and_by_z(tab: Tab) -> None:
     middle = picture.on_page(Point(GUTTER + 400, HEAD + 60))
     tab.page.mouse.move(*middle)
     # Many notches of the wheel are one step, and moving is none.
+    tab.page.keyboard.down("Control")
     for _ in range(6):
         tab.page.mouse.wheel(0, -200)
+    tab.page.keyboard.up("Control")
     frame = picture.moved_from(windows[-1])
     tab.page.mouse.down()
     tab.page.mouse.move(middle[0] + 50, middle[1], steps=3)

@@ -39,12 +39,12 @@ def arranged_tracks_are_drawn_so_and_the_link_shows_the_same(tab: Tab) -> None:
     assert picture.digest() == first
 
 
-def a_click_on_a_title_closes_its_track(tab: Tab) -> None:
+def a_click_on_the_triangle_closes_its_track(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     frame = tab.follow(run=RUN, view="timeline", charts="none", **whole(picture))
     python = next(i for i, track in enumerate(picture.head["tracks"]) if track["id"].endswith("/python"))
-    title = Point(60, picture.top(python) + 12)
-    below = Point(60, picture.top(python) + 24 + 12)
+    title = Point(10, picture.top(python) + 12)
+    below = Point(10, picture.top(python) + 24 + 12)
     first = picture.digest()
     tab.page.mouse.click(*picture.on_page(title))
     tab.page.mouse.move(5, 5)
@@ -64,12 +64,36 @@ def a_click_on_a_title_closes_its_track(tab: Tab) -> None:
     assert_healthy(frame)
 
 
+def a_track_is_dragged_by_its_name(tab: Tab) -> None:
+    picture = Picture(tab, run=RUN)
+    frame = tab.follow(run=RUN, view="timeline", charts="none", **whole(picture))
+    ids = [track["id"] for track in picture.head["tracks"]]
+    heads = frame.get_by_test_id("track-head")
+    heads.nth(0).wait_for()
+    boxes = [heads.nth(i).bounding_box() for i in (0, 2)]
+    assert boxes[0] and boxes[1]
+    tab.page.mouse.move(boxes[0]["x"] + 50, boxes[0]["y"] + 10)
+    tab.page.mouse.down()
+    tab.page.mouse.move(boxes[1]["x"] + 50, boxes[1]["y"] + boxes[1]["height"] - 3, steps=4)
+    tab.page.mouse.up()
+    frame = tab.settle()
+    assert chosen(tab, "lanes") == [ids[1], ids[2], ids[0]] and "track" not in tab.state()
+    # The wheel over a name scrolls the tracks; the bar beside them shows how far.
+    tab.resize(1440, 420)
+    bar = frame.get_by_role("scrollbar", name="Scroll tracks")
+    assert bar.get_attribute("aria-valuenow") == "0"
+    tab.page.mouse.wheel(0, 5000)
+    tab.settle()
+    assert bar.get_attribute("aria-valuenow") == bar.get_attribute("aria-valuemax") != "0"
+    tab.resize(1440, 900)
+
+
 def more_pins_than_room_leave_every_track_within_reach(tab: Tab) -> None:
     tab.resize(1000, 700)
     picture = Picture(tab, run=RUN)
     ids = [track["id"] for track in picture.head["tracks"]]
     tab.follow(run=RUN, view="timeline", charts="none", pin=",".join(ids))
-    title = picture.on_page(Point(60, picture.canvas.evaluate("(canvas) => canvas.clientHeight") - 20))
+    title = picture.on_page(Point(10, picture.canvas.evaluate("(canvas) => canvas.clientHeight") - 20))
     tab.page.mouse.move(*title)
     tab.page.mouse.wheel(0, 5000)
     tab.settle()
@@ -161,7 +185,8 @@ def test_tracks_and_what_lies_over_them(visit: Open) -> None:
     walk(
         visit,
         arranged_tracks_are_drawn_so_and_the_link_shows_the_same,
-        a_click_on_a_title_closes_its_track,
+        a_click_on_the_triangle_closes_its_track,
+        a_track_is_dragged_by_its_name,
         more_pins_than_room_leave_every_track_within_reach,
         a_filter_that_leaves_charts_alone_shows_them_from_a_link_too,
         arrows_are_drawn_where_they_can_be_told_apart,

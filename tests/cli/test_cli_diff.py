@@ -67,10 +67,10 @@ def test_json(capsys, pair):
     code, found = document(capsys, *pair)
     assert code == 0
     assert set(found) == {
-        "schema_version", "baseline", "experiment", "per", "waterfall", "idle_waterfall", "findings", "facts", "call_tree",
+        "schema_version", "baseline", "experiment", "per", "waterfall", "findings", "facts", "call_tree",
         "tables", "gates",
     }  # fmt: skip
-    assert found["schema_version"] == 3 and found["per"] == "step"
+    assert found["schema_version"] == 4 and found["per"] == "step"
     path = str(pair[0] / "w.1.pt.trace.json")
     named = {key: found["baseline"][key] for key in found["baseline"] if key not in ("findings", "data_notices")}
     assert named == {"run": "", "worker": "w", "span": "1", "path": path, "steps": "", "capture": None, "dismissed": []}
@@ -79,10 +79,10 @@ def test_json(capsys, pair):
         "baseline_ns": 130_000,
         "experiment_ns": 100_000,
         "delta_ns": -30_000,
-        "parts": {"kernel": 30_000, "dataloader": -60_000, "cpu": 0},
+        "interval": None,
+        "parts": {"gemm": 30_000, "idle_input": -60_000, "idle_launch_latency": 0},
+        "intervals": {"gemm": None, "idle_input": None, "idle_launch_latency": None},
     }
-    # The device has nothing to do while the host loads, and computes.
-    assert found["idle_waterfall"]["delta_ns"] == sum(found["idle_waterfall"]["parts"].values()) == -60_000
     step = found["facts"]["overview.step_time_mean_ns"]
     assert step == {"baseline": 130_000, "experiment": 100_000, "delta": -30_000}
     assert set(found["tables"]) == {
@@ -144,7 +144,62 @@ def test_one_failed_gate_is_enough(capsys, known_pair):
         "experiment": 100_000,
         "change": 60_000,
         "passed": False,
+        "interval": None,
+        "significant": None,
     }
+
+
+def write_steps(folder, name, lengths):
+    builder = trace()
+    for number, length in enumerate(lengths):
+        builder.step(number, 1000 * number, length).op("aten::mm", 1000 * number, length)
+    (folder / name).mkdir()
+    (folder / name / "w.1.pt.trace.json").write_bytes(builder.bytes())
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """Steps of 100 us on average, of 103 us within noise, and of 120 us."""
+    folder = tmp_path_factory.mktemp("noisy")
+    lengths = {"base": [95, 105, 98, 102, 100], "noise": [99, 109, 103, 97, 107], "slower": [115, 125, 118, 122, 120]}
+    return folder / "cache", {name: write_steps(folder, name, each) for name, each in lengths.items()}
+
+
+@pytest.mark.parametrize(
+    ("exp", "gate", "options", "code"),
+    [
+        ("noise", "step_time>1%", [], 0),
+        ("noise", "step_time>1%", ["--strict"], 1),
+        ("noise", "step_time>1%", ["--per", "total"], 0),
+        ("noise", "step_time>1%", ["--steps", "0,1"], 1),  # noise of 2 steps is unknown
+        ("noise", "overview.breakdown.cpu_mean_ns>1us", [], 0),
+        ("noise", "step_time>-5%", [], 1),  # no change at all would fail as well
+        ("slower", "step_time>5%", [], 1),
+        ("slower", "step_time>30%", [], 0),
+    ],
+)
+def test_changes_within_noise_fail_no_gate(noisy, monkeypatch, exp, gate, options, code):
+    cache, folders = noisy
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(cache))
+    assert run(folders["base"], folders[exp], "--fail-on", gate, *options) == code
+
+
+def test_reports_carry_intervals(capsys, noisy, monkeypatch):
+    cache, folders = noisy
+    monkeypatch.setenv("TORCH_TRACE_CACHE", str(cache))
+    pair = (folders["base"], folders["noise"], "--fail-on", "step_time>1%")
+    code, found = document(capsys, *pair)
+    interval = found["gates"][0]["interval"]
+    assert code == 0 and found["gates"][0]["significant"] is False and found["gates"][0]["passed"]
+    assert interval["low"] < 0 < 3_000 < interval["high"] and found["waterfall"]["interval"] == interval
+    assert found["waterfall"]["intervals"] == {"cpu": interval}
+    assert run(*pair) == 0
+    text = capsys.readouterr().out
+    assert "The step time changed within noise: 3.00 µs (95 % interval -" in text
+    assert "within noise  passed" in text and ", noise" in text and "Noise is known only" not in text
+    assert run(*pair, "--fail-on", "operators.calls>0%") == 0
+    assert "Noise is known only for step times and their parts" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -203,7 +258,7 @@ def test_for_people(capsys, known_pair, form):
     assert run(*known_pair, "--format", form, "--top", "3", "--fail-on", "step_time>5%") == 0
     text = capsys.readouterr().out.replace("\\", "")
     for part in (
-        "Main change: Data loading, -60.0 µs per step, mostly ",
+        "Main change: Data loading, -60.0 µs per step.",
         "+30.0",
         "gemm[x]",
         "Call tree (4 of 4)",

@@ -22,7 +22,7 @@ def step(*ops: Op, builder: TraceBuilder | None = None) -> TraceBuilder:
 
 def test_attention_in_pieces() -> None:
     seen = said("unfused_attention", step(LINEAR, BEFORE, SCALE, SOFTMAX, AFTER, LINEAR))
-    assert seen is not None and (seen.least, seen.most) == (50, 50), "what products need is not known of this device"
+    assert seen is not None and (seen.least, seen.most) == (50, 50), "what products need is not known of this GPU"
     assert seen.text == (
         "Attention is not fused: kernels between its two matmuls take 50.0 µs per step, 14.7 % of the kernel time."
     )
@@ -80,7 +80,7 @@ def test_parameters_that_are_updated_one_by_one() -> None:
     """Kernels of 4, 6 and 10: of each series at best 4 + 6 and the least of all, 4, go; at least 20 - 2 x (10 - 4)."""
     seen = said("unfused_optimizer", updating(50, 4, 6, 10))
     assert seen is not None and (seen.least, seen.most) == (50 * 8, 50 * 14)
-    assert seen.text == ("The optimizer is not fused: 150 kernels per step take 1.00 ms and cost 300 µs of host time.")
+    assert seen.text == ("The optimizer is not fused: 150 kernels per step take 1.00 ms and cost 300 µs of CPU time.")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from docs.generate.rules import checks
 from tb_plugin import rules
+from tb_plugin.analysis.phrases import vendor_words
 from tb_plugin.payloads import Notice
 from tb_plugin.profilers import RECORDERS, profilers
 from tb_plugin.rules import all_rules, rule_ids
@@ -75,3 +76,17 @@ def test_a_detection_says_what_it_saves(saving: Any) -> None:
     assert Detection(notice, NO_SAVING).saving is NO_SAVING
     with pytest.raises(TypeError, match="must be Bounds or NO_SAVING"):
         Detection(notice, saving)
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "expected"),
+    [
+        ("The host waits; a device is idle.", "GPU", "The CPU waits; a GPU is idle."),
+        ("The host waits; a device is idle.", "NPU", "The CPU waits; an NPU is idle."),
+        ("The host waits; a device is idle.", "Device", "The CPU waits; a device is idle."),
+        ("Device {device}: .to(device), device=device.", "GPU", "GPU {device}: .to(device), device=device."),
+        ("host-to-device copies of {devices} devices", "GPU", "host-to-device copies of {devices} GPUs"),
+    ],
+)
+def test_sentences_have_the_words_of_the_vendor(text: str, device: str, expected: str) -> None:
+    assert vendor_words(text, device) == expected

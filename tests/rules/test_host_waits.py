@@ -62,7 +62,7 @@ def test_a_wait_costs_what_the_device_has_nothing_to_do_afterwards() -> None:
     """Nobody waits: the second kernel follows the copy at 422, or where the copy goes as well, the first at 420."""
     each = found(waiting())["synchronising_calls"]
     assert saving(each) == (1000 - (422 + 400), 1000 - (420 + 400))
-    assert text(each) == "Per step, the host waits 385 µs for the device, once to read a value, at train.py(7): step."
+    assert text(each) == "Per step, the CPU waits 385 µs for the GPU, once to read a value, at train.py(7): step."
     table = waiting().table()
     assert [table.strings[int(table.name[row])] for row in each.events] == ["cudaStreamSynchronize", "cudaMemcpyAsync"]
 
@@ -97,7 +97,7 @@ def test_a_call_that_only_synchronises_is_told_apart() -> None:
     builder.call(30, 400, name="cudaDeviceSynchronize")
     builder.op("aten::mm", 530, 15).launches(kernel("second", 400), at=530, dur=10)
     each = found(builder)["synchronising_calls"]
-    assert text(each) == "Per step, the host waits 400 µs for the device, once in explicit synchronisation."
+    assert text(each) == "Per step, the CPU waits 400 µs for the GPU, once in explicit synchronisation."
     assert "torch.cuda.synchronize" in each.notice.todo and ".item()" not in each.notice.todo
     both = found(item(builder, 600, 990))["synchronising_calls"]
     assert "2 times (once in explicit synchronisation, otherwise to read a value)" in text(both)
@@ -155,8 +155,8 @@ def test_a_backward_operator_that_waits_alone_is_named() -> None:
     each = found(backward("GatherBackward0", "aten::gather"))
     assert each.keys() == {"deterministic_sync"}
     assert text(each["deterministic_sync"]) == (
-        "Per step, GatherBackward0 of aten::gather in PatchDropout_0 at model.py(70): forward makes the host wait 385 µs "
-        "for the device, once. Likely cause: deterministic algorithms, because the forward operators do not wait."
+        "Per step, GatherBackward0 of aten::gather in PatchDropout_0 at model.py(70): forward makes the CPU wait 385 µs "
+        "for the GPU, once. Likely cause: deterministic algorithms, because the forward operators do not wait."
     )
     assert saving(each["deterministic_sync"])[0] == 1000 - (422 + 400)
 

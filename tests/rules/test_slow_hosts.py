@@ -66,8 +66,8 @@ def test_what_waits_for_launches_is_told() -> None:
     assert (told["launching_ns"], told["launch_every_ns"], told["kernel_median_ns"]) == (800_000, 40_000, 10_000)
     assert (told["step_launches"], told["launching_ratio"]) == (20, 0.8)
     assert words(found) == (
-        "In each 1.00 ms step, devices wait 800 µs for launches. A launch takes 40.0 µs of host time, and half of the "
-        "kernels take at most 10.0 µs."
+        "In each 1.00 ms step, GPUs wait 800 µs for launches. A launch takes 40.0 µs of CPU time, and half of the "
+        "kernels take at most 10.0 µs. A captured graph also removes the Python between launches."
     )
 
 

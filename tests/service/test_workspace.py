@@ -78,10 +78,12 @@ def test_steps_with_their_device_work_and_on_the_host_alone(tmp_path, opened):
     builder.op("a", 110, 20).launches(kernel("k", 20, 260))
     (tmp_path / "logs" / "w.1.pt.trace.json").write_bytes(builder.bytes())
     workspace = inline(opened, tmp_path / "logs")
-    assert workspace.runs().runs[0].workers[0].spans[0].key_figures == []
+    (span,) = workspace.runs().runs[0].workers[0].spans
+    assert (span.key_figures, span.device, span.step_count) == ([], None, None)
     assert until(lambda: state(workspace) == "ready")
     (span,) = workspace.runs().runs[0].workers[0].spans
     assert [(f.metric.title, f.value) for f in span.key_figures] == [("Step time", 200_000), ("GPU busy", 220 / 400)]
+    assert (span.device, span.step_count) == ("device 0", 2)
     first, second = workspace.profile(Place()).steps
     assert (first.start_ns, first.end_ns, second.start_ns) == (0, 250_000, 250_000)
     assert (first.host_start_ns, first.host_end_ns, second.host_start_ns) == (0, 100_000, 100_000)

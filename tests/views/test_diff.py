@@ -11,16 +11,22 @@ from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Breakdown, Figures, Notices, Table, Tree, View
 from tb_plugin.views.diff.alignment import Node, align, longest_common_subsequence
 from tb_plugin.views.diff.view import Diff
-from tb_plugin.views.diff.waterfall import ON_DEVICE
 from tests import builders
 from tests.builders import TraceBuilder, kernel, memcpy, paths, trace, whole_part
 
 Row = dict[str, Any]
+Where = tuple[tuple[str, str], ...]
 
 
-def compare(base: TraceBuilder, exp: TraceBuilder, table: str | None = None, **extra: str) -> View | Table:
+def compare(
+    base: TraceBuilder,
+    exp: TraceBuilder,
+    table: str | None = None,
+    where: tuple[tuple[str, str], ...] = (),
+    **extra: str,
+) -> View | Table:
     parts = [whole_part(base.table(), "diff"), whole_part(exp.table(), "diff")]
-    return Diff().answer(parts, Params(table=table, limit=None, extra=tuple(extra.items())))
+    return Diff().answer(parts, Params(table=table, limit=None, where=where, extra=tuple(extra.items())))
 
 
 def page(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> View:
@@ -29,8 +35,15 @@ def page(base: TraceBuilder, exp: TraceBuilder, **extra: str) -> View:
     return answer
 
 
-def rows(base: TraceBuilder, exp: TraceBuilder, table: str, key: str = "name", **extra: str) -> dict[Any, Row]:
-    answer = compare(base, exp, table, **extra)
+def rows(
+    base: TraceBuilder,
+    exp: TraceBuilder,
+    table: str,
+    key: str = "name",
+    where: tuple[tuple[str, str], ...] = (),
+    **extra: str,
+) -> dict[Any, Row]:
+    answer = compare(base, exp, table, where=where, **extra)
     assert isinstance(answer, Table)
     return {row[key]: row for row in answer.rows}
 
@@ -56,16 +69,6 @@ def waterfall(view: View) -> dict[str, int | float]:
     assert isinstance(payload, Breakdown)
     parts = {part.category: part.value for part in payload.parts}
     assert sum(parts.values()) == payload.total
-    return parts
-
-
-def idle(view: View) -> dict[str, int | float]:
-    """The idle time by cause: what the parts beside the device's work come to."""
-    payload = view.payloads["idle_waterfall"]
-    assert isinstance(payload, Breakdown)
-    parts = {part.category.removeprefix("idle_"): part.value for part in payload.parts}
-    beside = sum(value for part, value in waterfall(view).items() if f"{part}_ns" not in ON_DEVICE)
-    assert sum(parts.values()) == payload.total == beside
     return parts
 
 
@@ -127,18 +130,35 @@ def on_device(loading: Any, starts: Any, *more: Any) -> TraceBuilder:
 def test_idle_time_is_opened_by_cause() -> None:
     """The device waits for input 30 us less; of 5 us from the launch to the kernel 2 are usual in the baseline."""
     view = page(on_device(100, 2), on_device(70, 5))
-    assert waterfall(view) == {"kernel": 0, "runtime": 0, "dataloader": -30_000, "other": 3_000}
-    assert idle(view) == {"input": -30_000, "launch": 0, "launch_latency": 3_000}
+    assert waterfall(view) == {"kernel": 0, "idle_input": -30_000, "idle_launch": 0, "idle_launch_latency": 3_000}
 
 
 def test_causes_of_means_that_are_no_whole_nanoseconds_sum_exactly() -> None:
-    idle(page(on_device(100.001, 2, (100.001, 2.001), (100.002, 2)), on_device(70, 2.001, (70.001, 2), (70, 2))))
+    waterfall(page(on_device(100.001, 2, (100.001, 2.001), (100.002, 2)), on_device(70, 2.001, (70.001, 2), (70, 2))))
 
 
 def test_idle_time_of_several_devices_is_not_what_remains_of_a_step() -> None:
     two = on_device(100, 2).op("aten::mm", 200, 10).launches(kernel("gemm", 50, 230, device=1))
-    assert "idle_waterfall" not in page(two, on_device(100, 2)).payloads
-    assert "idle_waterfall" not in page(two_steps(300, 100), two_steps(20, 110)).payloads
+    assert {"runtime", "dataloader"} <= set(waterfall(page(two, on_device(100, 2))))
+    assert set(waterfall(page(two_steps(300, 100), two_steps(20, 110)))) == {"dataloader", "cpu"}
+
+
+def test_kernel_classes_that_change_are_parts() -> None:
+    """Of the matrix products 30 us more, of attention 20 us less; a reduction of 0.1 us more is no part of its own."""
+
+    def side(mm: float, attention: float, total: float) -> TraceBuilder:
+        work = [kernel("sgemm", mm, 20), kernel("flash_fwd", attention, 120), kernel("reduce_kernel", total, 220)]
+        return trace().step(1, 0, 300).op("aten::mm", 0, 10).launches(*work, at=1)
+
+    view = page(side(50, 60, 5), side(80, 40, 5.1))
+    found = waterfall(view)
+    assert (found["gemm"], found["attention"], found["kernel"]) == (30_000, -20_000, 100)
+    payload = view.payloads["waterfall"]
+    assert isinstance(payload, Breakdown)
+    parts = {part.category: (part.metric.title, part.link and part.link.params) for part in payload.parts}
+    assert parts["gemm"] == ("GEMM kernels", {"group": "kernels", "where": "class:gemm"})
+    assert parts["kernel"][0] == "Other kernels"
+    assert rows(side(50, 60, 5), side(80, 40, 5.1), "kernels", where=(("class", "gemm"),)).keys() == {"sgemm"}
 
 
 def test_a_profile_against_itself_is_zero_everywhere() -> None:
@@ -293,15 +313,42 @@ def test_two_wrappers_share_nothing() -> None:
 def test_two_large_changes_that_cancel_are_both_named() -> None:
     notice = page(two_steps(300, 100), two_steps(200, 198)).payloads["findings"].notices[0]  # type: ignore[union-attr]
     found = {figure.metric.key: figure.value for figure in notice.figures}
-    assert notice.rule == "same_step_time" and "Two changes cancel" in notice.text
+    assert notice.rule == "same_step_time" and "Changes cancel out" in notice.text
     assert found == {
         "delta_step_ns": -2_000, "leading_part": "Data loading", "leading_delta_ns": -100_000,
-        "opposite_part": "CPU", "opposite_delta_ns": 98_000,
+        "delta_cpu_ns": 98_000,
     }  # fmt: skip
     notice = page(two_steps(300, 100), two_steps(400, 40)).payloads["findings"].notices[0]  # type: ignore[union-attr]
     found = {figure.metric.key: figure.value for figure in notice.figures}
-    assert notice.rule == "slower" and "Partly offset by {opposite_part}: {opposite_delta_ns}." in notice.text
-    assert (found["leading_delta_ns"], found["opposite_delta_ns"]) == (100_000, -60_000)
+    assert notice.rule == "slower" and "Partly offset by CPU {delta_cpu_ns}." in notice.text
+    assert (found["leading_delta_ns"], found["delta_cpu_ns"]) == (100_000, -60_000)
+
+
+def loading_step(loader: str, loading: int, forward: int) -> TraceBuilder:
+    builder = trace()
+    for number in range(3):
+        at = 1000 * number
+        builder.step(number, at, loading + forward)
+        builder.annotation(f"enumerate(DataLoader)#{loader}.__next__", at, loading)
+        builder.op("aten::mm", at + loading, forward)
+    return builder
+
+
+def test_phases_that_work_against_the_change_are_said_with_their_likely_cause() -> None:
+    single, several = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+    base, exp = loading_step(single, 300, 100), loading_step(several, 100, 150)
+
+    def phases(one: TraceBuilder, other: TraceBuilder) -> tuple[str, Row]:
+        found = [n for n in page(one, other).payloads["findings"].notices if n.rule == "phases_changed"]  # type: ignore[union-attr]
+        return (found[0].text, {f.metric.title: f.value for f in found[0].figures}) if found else ("", {})
+
+    text, changes = phases(base, exp)
+    assert changes == {"Data loading": -200_000, "Forward": 50_000}
+    assert text.startswith("CPU time by phase, per step: Data loading {delta_phase_ns_0}, Forward {delta_phase_ns_1}.")
+    assert "Likely cause: the workers compete with the training process for the CPU." in text
+    assert "Likely cause" not in phases(base, loading_step(single, 100, 150))[0]
+    assert "Likely cause" not in phases(exp, base)[0]
+    assert phases(base, loading_step(several, 100, 102)) == ("", {})
 
 
 def one_step(load: int = 10, mm: int = 10, call: int = 10, gemm: int = 10, copy: int = 10) -> TraceBuilder:
@@ -315,10 +362,10 @@ def one_step(load: int = 10, mm: int = 10, call: int = 10, gemm: int = 10, copy:
 @pytest.mark.parametrize(
     ("change", "part", "row"),
     [
-        ({"load": 50}, "Data loading", (LOADER, 40_000)),
-        ({"mm": 90}, "CPU", ("aten::mm", 80_000)),
-        ({"call": 80}, "Runtime", ("cudaLaunchKernel", 70_000)),
-        ({"gemm": 70}, "Kernel", ("gemm", 60_000)),
+        ({"load": 50}, "Data loading", (None, None)),
+        ({"mm": 90}, "Operator dispatch", ("aten::mm", 80_000)),
+        ({"call": 80}, "Launch calls", ("cudaLaunchKernel", 70_000)),
+        ({"gemm": 70}, "GEMM kernels", ("gemm", 60_000)),
         ({"copy": 60}, "Memcpy", (None, None)),
     ],
 )
@@ -419,10 +466,10 @@ def test_tables_hold_both_sides() -> None:
     assert (total["base_ns"], total["exp_ns"], total["exp_calls"], total["delta_ns"]) == (10_000, 80_000, 4, 70_000)
 
 
-def test_what_explains_the_whole_stands_first() -> None:
+def test_the_largest_increase_stands_first() -> None:
     base = trace().step(1, 0, 100).op("aten::mm", 0, 50).op("aten::add", 60, 10)
     exp = trace().step(1, 0, 70).op("aten::mm", 0, 20).op("aten::add", 30, 15)
-    assert list(rows(base, exp, "operators")) == ["aten::mm", "aten::add"]
+    assert list(rows(base, exp, "operators")) == ["aten::add", "aten::mm"]
     assert list(rows(exp, base, "operators")) == ["aten::mm", "aten::add"]
 
 
@@ -461,7 +508,7 @@ def test_a_host_against_a_device() -> None:
     base = trace().step(1, 0, 100).op("aten::mm", 0, 80)
     exp = trace().device(0).step(1, 0, 30).op("aten::mm", 0, 5).launches(kernel("gemm", 20, at=5))
     view = page(base, exp)
-    assert waterfall(view) == {"kernel": 20_000, "cpu": -75_000, "other": -15_000}
+    assert waterfall(view) == {"gemm": 20_000, "cpu": -75_000, "other": -15_000}
     assert rows(base, exp, "operators")["aten::mm"]["base_ns"] == 80_000  # host time is what both have
     assert rows(base, exp, "kernels")["gemm"]["presence"] == "new"
     settings = rows(base, exp, "settings", "setting")
@@ -502,10 +549,7 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
     assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
-    assert (
-        "{leading_delta_ns} in total, mostly {leading_row} ({leading_row_delta_ns} of total time, "
-        "including overlapped time). The sum" in findings.notices[0].text
-    )
+    assert "{leading_delta_ns} in total. In the same direction: CPU {delta_cpu_ns}." in findings.notices[0].text
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -524,6 +568,21 @@ def test_options_that_differ() -> None:
     assert "options_differ" in rules(page(base, exp))
     row = rows(base, exp, "settings", "setting")["Profiler options"]
     assert (row["base_setting"], row["exp_setting"]) == ("with_stack", "record_shapes, with_stack")
+
+
+def test_settings_that_every_recording_has_of_its_own_are_no_difference() -> None:
+    def side(number: int, **more: Any) -> TraceBuilder:
+        own = {
+            "timestamp": 10**9 + number,
+            "out_dir": f"/runs/{number}",
+            "startTime": number,
+            "model": f"/data/{number}/model",
+        }
+        nested = {"pid": number, "notes": "x" * 400}
+        return two_steps(5, 10).meta(metadata={**own, "nested": nested, **more}, recorded=f"2026-11-0{number} 10:00:00")
+
+    assert rows(side(1), side(2), "settings", "setting") == {}
+    assert set(rows(side(1), side(2, base_image="rocm"), "settings", "setting")) == {"metadata.base_image"}
 
 
 def test_a_trace_without_events() -> None:

@@ -87,7 +87,8 @@ def test_the_class_that_leads_is_named() -> None:
     for builder, dur in ((base, 20), (exp, 300)):
         builder.step(1, 0, 30).op("aten::mm", 1, 10).launches(kernel(f"mm{dur}", dur, 40), at=2)
     first = next(iter(notices(answer(base, exp)).values()))
-    assert (figures(first)["leading_row"], figures(first)["leading_row_delta_ns"]) == ("gemm", 280_000)
+    assert (figures(first)["leading_part"], figures(first)["leading_delta_ns"]) == ("GEMM kernels", 280_000)
+    assert "leading_row" not in figures(first)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.payloads import Table
 from tb_plugin.rules import regular_rules
-from tb_plugin.rules._ordered_findings import EVENTS
+from tb_plugin.rules._ordered_findings import EVENTS, MARGIN, findings_of
 from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.views.findings.view import FindingsAnalysis
 from tests.builders import TraceBuilder, figures, kernel, part, trace
@@ -93,7 +93,7 @@ def test_a_dismissed_finding_is_in_no_number() -> None:
     assert rules(whole)[:2] == ["low_utilization", "data_loading"] and rules(whole, "dismissed") == []
     assert (rules(without), rules(without, "dismissed")) == (others, ["data_loading"])
     assert without.payloads["dismissed"].notices[0].saving is None and without.payloads["dismissed"].about == "answer"
-    assert whole.facts["findings.data_loading.saving_high_ns"] == pytest.approx(30_900)
+    assert whole.facts["findings.data_loading.saving_high_ns"] == pytest.approx(30_000)
     assert without.facts["findings.total_high_ns"] < 30_000 <= whole.facts["findings.total_high_ns"]
     assert without.facts["findings.data_loading.saving_high_ns"] == 0
     assert without.frames["savings"].data["rule"].to_pylist() == others
@@ -136,3 +136,77 @@ def test_what_is_left_out_makes_another_part() -> None:
     assert len(keys) == 4, "the order and unknown names of a link make none"
     answer = analysis.answer([part_without("data_loading")], Params(table="finding_events"))
     assert isinstance(answer, Table) and answer.rows == []
+
+
+def after(table: Any, *fixed: str) -> Any:
+    answer = part(table, "findings", extra=(("fixed", ",".join(fixed)),)).payloads
+    assert list(answer) == ["after_fixes"]
+    (notice,) = answer["after_fixes"].notices  # type: ignore[union-attr]
+    return notice
+
+
+def loading_and_python() -> TraceBuilder:
+    """Two steps of 1 ms: 400 us of loading, 300 us of Python in one line, and 20 kernels of 5 us."""
+    builder = trace().device(0)
+    for number in range(2):
+        at = 1000 * number
+        builder.step(number, at, 1000).annotation(LOADER, at, 400).python(
+            "train.py(7): augment", at + 400, 300, id=number
+        )
+        for i in range(20):
+            builder.op("aten::mm", at + 700 + 15 * i, 12).launches(kernel(f"k{i}", 5), at=at + 701 + 15 * i, dur=5)
+    return builder
+
+
+def test_fixes_are_combined_by_one_simulation() -> None:
+    table = loading_and_python().table()
+    found = findings_of(table, None)
+    saving = {each.rule.id: each.notice.saving for each in found.all if each.notice.saving is not None}
+    assert {"data_loading", "python_bound"} <= saving.keys()
+    both = after(table, "data_loading", "python_bound").saving
+    for side in ("low_ns", "high_ns"):
+        single = [getattr(saving[rule], side) for rule in ("data_loading", "python_bound")]
+        assert max(single) <= getattr(both, side) <= sum(single) * (1 + MARGIN), side
+    every = after(table, *saving)
+    assert every.saving == found.combined, "what all findings save together is the same simulation"
+    one = after(table, "data_loading")
+    assert (one.saving.low_ns, one.saving.high_ns) == (saving["data_loading"].low_ns, saving["data_loading"].high_ns)  # type: ignore[union-attr]
+
+
+def test_overlapping_fixes_are_not_added() -> None:
+    """The launch finding includes the Python between launches: both together save less than their sum."""
+    builder = trace().device(0)
+    for number in range(3):
+        at = 2000 * number
+        builder.step(number, at, 2000)
+        for i in range(30):
+            begin = at + 60 * i
+            builder.python("train.py(7): glue", begin, 30, id=30 * number + i).op("aten::mm", begin + 30, 28)
+            builder.launches(kernel(f"k{i}", 2), at=begin + 31, dur=25)
+    table = builder.table()
+    saving = {each.rule.id: each.notice.saving for each in findings_of(table, None).all if each.notice.saving}
+    assert {"launch_bound", "python_bound"} <= saving.keys()
+    both = after(table, "launch_bound", "python_bound").saving
+    assert max(each.high_ns for each in saving.values()) <= both.high_ns < sum(each.high_ns for each in saving.values())
+
+
+def test_the_limit_after_a_fix() -> None:
+    """Without its 400 us of loading, the device of a step of 1 ms still waits for the CPU."""
+    table = loading_and_python().table()
+    told = figures(after(table, "data_loading"))
+    assert told["then_limit"] == "CPU overhead"
+    assert told["then_share"] == pytest.approx(500 / 600, abs=0.02)
+
+
+def test_a_fix_without_an_estimate_is_named() -> None:
+    table = loading().table()
+    unknown = [each for each in findings_of(table, None).all if each.notice.saving is None]
+    notice = after(table, unknown[0].rule.id)
+    assert figures(notice) == {"not_estimated": unknown[0].notice.title}
+    assert (notice.saving.low_ns, notice.saving.high_ns) == (0, 0)
+    assert "after_fixes" not in part(table, "findings", extra=(("fixed", "nonsense"),)).payloads
+
+
+def test_a_fix_comes_with_its_code() -> None:
+    (each,) = [each for each in findings_of(loading().table(), None).all if each.rule.id == "data_loading"]
+    assert "num_workers=8" in each.notice.snippet and "pin_memory=True" in each.notice.snippet

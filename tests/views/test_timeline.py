@@ -295,8 +295,8 @@ def test_devices_come_first_and_kinds_stand_on_rows_of_their_own() -> None:
     head = head_of(build(table))
     kinds = [(track.is_device, track.subtitle) for track in head.tracks]
     assert kinds == [
-        (True, "Device 0"), (True, "annotations · Device 0"), (True, "waits · Device 0"),
-        (False, "operators, runtime · 1"), (False, "Python · 1"), (False, "profiler, other · 1"),
+        (True, "Device 0"), (True, "Device 0"), (True, "Device 0"),
+        (False, "operators, runtime · 1"), (False, "1"), (False, "profiler, other · 1"),
     ]  # fmt: skip
     assert len({track.id for track in head.tracks}) == len(head.tracks)
     categories = {row["name"]: CATEGORIES[row["category"]] for row in drawn_of(table)}

@@ -30,7 +30,9 @@ def titles(table: TraceTable) -> list[str]:
 
 
 def threads(builder: TraceBuilder) -> list[str]:
-    return [title for title in titles(builder.table()) if not title.startswith("Stream")]
+    """Titles of threads, without what a lane holds where a thread has several."""
+    shown = (title.split(" · ")[0] for title in titles(builder.table()))
+    return [title for title in dict.fromkeys(shown) if not title.startswith("Stream")]
 
 
 def test_threads_are_called_by_what_runs_on_them() -> None:
@@ -57,6 +59,29 @@ def test_a_name_that_a_thread_gave_itself_counts_unless_it_is_the_program_s() ->
     for tid in range(1, 7):
         built.op("aten::mm", at=0, dur=5, tid=tid)
     assert threads(built) == ["Main thread", "Autograd 3", "Autograd 4", "Thread 2", "sampler", "Thread 6"]
+
+
+def test_lanes_of_one_thread_or_stream_say_what_they_hold() -> None:
+    built = trace().op("aten::mm", at=0, dur=5).python("train.py(3): main", at=0, dur=900, id=1)
+    built.launches(kernel("k", 10, 5)).device_annotation("step", at=10, dur=5, stream=7)
+    assert titles(built.table()) == [
+        "Stream 7 · compute",
+        "Stream 7 · annotations",
+        "Main thread · operators",
+        "Main thread · Python",
+    ]
+
+
+def test_streams_of_one_number_on_two_devices_name_the_device() -> None:
+    built = trace().op("a", at=0, dur=5).launches(kernel("k", 10, 5)).launches(kernel("k", 10, 5, device=1))
+    assert titles(built.table())[:2] == ["GPU 0 · Stream 7 · compute", "GPU 1 · Stream 7 · compute"]
+
+
+def test_a_helper_below_a_gpu_s_number_is_no_main_thread() -> None:
+    """Kineto gives Python events of unknown threads process and thread 0, the number of the first GPU."""
+    built = trace().op("aten::mm", at=0, dur=5).launches(kernel("k", 10, 5))
+    built.event("python_function", "tqdm/_monitor.py(60): run", 1, 800, 0, 0, **{"Python id": 4})
+    assert titles(built.table())[1:] == ["Main thread", "tqdm/_monitor.py: run"]
 
 
 def test_the_main_thread_is_that_of_the_steps_else_that_of_the_process() -> None:

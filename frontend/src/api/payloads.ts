@@ -11,6 +11,7 @@ export interface Payloads {
  * The response of ``GET runs``: the content of all log directories.
  */
 export interface Catalog {
+  first: ProfileName | null
   kind: 'catalog'
   last_scan_unix_ms: number | null
   logdir: string
@@ -20,6 +21,13 @@ export interface Catalog {
   scanned_files: number
   scanning: boolean
   skipped: Skipped[]
+}
+/**
+ */
+export interface ProfileName {
+  run: string
+  span: string
+  worker: string
 }
 /**
  */
@@ -35,7 +43,10 @@ export interface Problem {
  */
 export interface RunInfo {
   grouped_by: string
+  is_first: boolean
+  is_invented: boolean
   name: string
+  title: string
   workers: WorkerInfo[]
 }
 /**
@@ -51,6 +62,7 @@ export interface WorkerInfo {
  *     if known.
  */
 export interface SpanInfo {
+  device: string | null
   files: string[]
   format: string
   fraction: number
@@ -62,6 +74,7 @@ export interface SpanInfo {
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
+  step_count: number | null
   time_unix_ms: number | null
 }
 /**
@@ -317,6 +330,7 @@ export interface CoverageInfo {
  *     In a waterfall, the slices may be negative. They lead from ``start`` to ``start + total``.
  */
 export interface Breakdown {
+  interval: Interval | null
   kind: 'breakdown'
   name: string
   parts: Slice[]
@@ -341,10 +355,18 @@ export interface Breakdown {
     | 'watts'
 }
 /**
+ * 95 % interval of a change, in the unit of the change. The change is within noise if the interval contains 0.
+ */
+export interface Interval {
+  high: number
+  low: number
+}
+/**
  * One slice of a total. ``category`` selects the colour.
  */
 export interface Slice {
   category: string
+  interval: Interval | null
   link: Link | null
   metric: Metric
   value: number
@@ -448,6 +470,7 @@ export interface Notice {
   rule: string
   saving: Saving | null
   severity: 'high' | 'info' | 'low' | 'medium'
+  snippet: string
   text: string
   threshold: number | null
   title: string

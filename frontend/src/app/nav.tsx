@@ -123,7 +123,8 @@ export function PageTabs({ views, active }: { views: readonly ViewInfo[]; active
   const page = pagesOf(views).find(({ tabs }) => tabs.some(({ id }) => id === active))
   if (!page) return null
   lastTab.set(page.id, active)
-  if (page.tabs.length < 2) return null
+  // Findings are the body of the Overview.
+  if (page.tabs.length < 2 || page.id === 'overview') return null
   return (
     <Tabs value={active} onChange={(view) => view && openView(view)} className={css.tabs}>
       <Tabs.List aria-label={page.title}>

@@ -1,5 +1,5 @@
 // The card of keyboard shortcuts.
-import { Kbd, Modal } from '@mantine/core'
+import { Button, Kbd, Modal } from '@mantine/core'
 import css from './shortcutList.module.css'
 
 const KEYS: [string, [string[], string][]][] = [
@@ -16,9 +16,9 @@ const KEYS: [string, [string[], string][]][] = [
   [
     'Timeline',
     [
-      [['W', 'S'], 'Zoom in or out (wheel)'],
-      [['A', 'D'], 'Move (drag, arrow keys)'],
-      [['↑', '↓'], 'Scroll (Shift + wheel)'],
+      [['W', 'S'], 'Zoom in or out (Ctrl + wheel, pinch)'],
+      [['A', 'D'], 'Move (drag, arrow keys, Shift + wheel)'],
+      [['↑', '↓'], 'Scroll (wheel; the menu Display can make it zoom)'],
       [['0'], 'Show the full trace'],
       [['Z'], 'Undo zoom (Back)'],
       [['Enter'], 'Go to the next search hit (with Shift: to the previous hit)'],
@@ -26,6 +26,9 @@ const KEYS: [string, [string[], string][]][] = [
       [['Shift', 'drag'], 'Mark a range (or drag over the ruler)'],
       [['F'], 'Zoom to the selected event or range'],
       [['M'], 'Mark the selection or the visible range'],
+      [['R'], 'Measure between two clicks'],
+      [['Ctrl', 'click'], 'Select several events'],
+      [['right click'], 'Menu of an event, a track or the background'],
       [['←', '→', '↑', '↓'], 'Select the neighbouring event'],
       [['Shift', '←', '→'], 'Follow a flow arrow to the launch or to the launched work'],
       [['Esc'], 'Clear the selection'],
@@ -56,7 +59,7 @@ const KEYS: [string, [string[], string][]][] = [
   ],
 ]
 
-export function HelpModal({ open, onClose }: { open: boolean; onClose: () => void }) {
+export function HelpModal({ open, onClose, onTour }: { open: boolean; onClose: () => void; onTour: () => void }) {
   return (
     <Modal
       opened={open}
@@ -66,6 +69,16 @@ export function HelpModal({ open, onClose }: { open: boolean; onClose: () => voi
       transitionProps={{ duration: 100 }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
+      <Button
+        size="compact-sm"
+        variant="default"
+        onClick={() => {
+          onClose()
+          onTour()
+        }}
+      >
+        Take the tour
+      </Button>
       <div className={css.keys}>
         {KEYS.map(([title, keys]) => (
           <section key={title}>

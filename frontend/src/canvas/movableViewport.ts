@@ -2,6 +2,7 @@
 //
 // A pressed key W: onKey, hold, glide, step, zoom, move, then setView (which redraws) and onView (which tells the page).
 import { clamp } from '../lib/axisTicks'
+import { type WheelStyle, wheelAction } from '../lib/wheel'
 import { type Drag, type Pinch, type Point, type Range, Viewport } from './viewport'
 
 /** How the window moved: along the axis, closer or further, or to another place at once. */
@@ -14,6 +15,9 @@ export interface Limits extends Range {
 
 const WHEEL_ZOOM = 0.0022
 const WHEEL_LINE_PX = 16
+/** Browsers report a pinch as a wheel with Ctrl and few pixels: it zooms this many times as much. */
+const PINCH = 4.5
+const PINCH_PX = 40
 /** Of held keys, per second: e-foldings of zoom, windows, pixels. */
 const KEY_ZOOM = 2.2
 const KEY_PAN = 1.2
@@ -34,11 +38,12 @@ export abstract class MovableViewport<Hit> extends Viewport<Hit> {
   protected abstract onView(view: Range, move: Move): void
   /** A drag moved the content down by pixels. */
   protected abstract dragDown(pixels: number): void
-  /** The other axis: of the wheel with Shift or over the labels, and of the arrow keys. `at` is null for keys. */
-  protected abstract moveAcross(pixels: number, at: Point | null): void
+  /** The other axis, for the wheel and the arrow keys. `at` is null for keys. False if it is at its end. */
+  protected abstract moveAcross(pixels: number, at: Point | null): boolean
   /** Selects the neighbour of the selected item; false if the key should move the window. */
   protected abstract walk(key: string, isShift: boolean): boolean
   protected abstract readonly acts: Record<string, () => void>
+  protected wheelStyle: WheelStyle = 'zoom'
   private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)').matches
   private readonly held = new Set<string>()
   private gliding = 0
@@ -89,17 +94,20 @@ export abstract class MovableViewport<Hit> extends Viewport<Hit> {
   protected override onWheel(event: WheelEvent): void {
     const { left, width } = this.plot
     const { view } = this.scene
-    const isAcross = event.shiftKey || event.offsetX < left
-    const isSideways = Math.abs(event.deltaX) > Math.abs(event.deltaY)
+    const action = wheelAction(event, this.wheelStyle, event.offsetX < left)
+    const isForced = event.ctrlKey || event.metaKey
     const isWhole = view.start <= this.limits.start && view.end >= this.limits.end
     // Nothing to zoom out of: the page scrolls.
-    if (isWhole && !isAcross && !isSideways && !event.ctrlKey && event.deltaY > 0) return
-    event.preventDefault()
-    const pixels = event.deltaMode === 1 ? WHEEL_LINE_PX : 1
+    if (action === 'zoom' && isWhole && !isForced && event.deltaY > 0) return
+    const scale = event.deltaMode === 1 ? WHEEL_LINE_PX : 1
+    const [x, y] = [event.deltaX * scale, event.deltaY * scale]
+    if (action === 'zoom') {
+      const isPinch = event.ctrlKey && Math.abs(y) < PINCH_PX
+      this.zoom(wheelFactor(isPinch ? y * PINCH : y), clamp((event.offsetX - left) / width, 0, 1))
+    } else if (action === 'along') this.pan((Math.abs(x) > Math.abs(y) ? x : y) / width)
     // Browsers turn Shift + wheel into a horizontal scroll.
-    if (isAcross) this.moveAcross((event.deltaY || event.deltaX) * pixels, { x: event.offsetX, y: event.offsetY })
-    else if (isSideways) this.pan((event.deltaX * pixels) / width)
-    else this.zoom(wheelFactor(event.deltaY * pixels), clamp((event.offsetX - left) / width, 0, 1))
+    else if (!this.moveAcross(y || x, { x: event.offsetX, y: event.offsetY })) return
+    event.preventDefault()
   }
 
   protected override startDrag(from: Point, _event: PointerEvent): Drag | null {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cutDistinct } from './surface'
+import { cutDistinct, cutMiddle } from './surface'
 
 const context = {
   measureText: (text: string) => ({ width: 7 * text.length }),
@@ -12,4 +12,11 @@ test('names of which only the ends differ are cut so that these stay, and what f
   expect(Math.max(...shown.map((text) => text.length))).toBeLessThanOrEqual(20)
   expect([...cutDistinct(context, ['rank0', 'rank1'], 7 * 5).values()]).toEqual(['rank0', 'rank1'])
   expect(cutDistinct(context, [], 10).size).toBe(0)
+})
+
+test('a title is shortened in the middle: its end says what the track holds', () => {
+  const shown = cutMiddle(context, 'Main thread · operators', 7 * 16)
+  expect(shown).toHaveLength(16)
+  expect(shown).toMatch(/^Main th.*…rators$/)
+  expect(cutMiddle(context, 'Autograd', 7 * 16)).toBe('Autograd')
 })

@@ -1,6 +1,6 @@
 // Canvas basics: size, theme colours, labelled boxes.
 import { categoryColor, inkOn, mix } from '../lib/color'
-import { elided } from '../lib/names'
+import { elided, shortenMiddle } from '../lib/names'
 import type { Tokens } from '../lib/tokens'
 import * as tokens from '../lib/tokens'
 
@@ -44,6 +44,24 @@ export function cutText(context: CanvasRenderingContext2D, text: string, width: 
     if (context.measureText(shorter).width <= width) return shorter
   }
   return ''
+}
+
+const middles = new Map<string, string>()
+const MOST_MIDDLES = 5000
+
+/** A text shortened in the middle to a width; '' when not even three letters fit. */
+export function cutMiddle(context: CanvasRenderingContext2D, text: string, width: number): string {
+  const key = `${context.font} ${Math.round(width)} ${text}`
+  let found = middles.get(key)
+  if (found === undefined) {
+    found = text
+    for (let length = text.length - 1; length > 4 && context.measureText(found).width > width; length--)
+      found = shortenMiddle(text, length)
+    if (context.measureText(found).width > width) found = cutText(context, text, width)
+    if (middles.size > MOST_MIDDLES) middles.clear()
+    middles.set(key, found)
+  }
+  return found
 }
 
 /** Texts shortened in the middle; different texts stay different if width allows. */

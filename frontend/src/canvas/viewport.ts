@@ -66,6 +66,7 @@ export abstract class Viewport<Hit> {
     canvas.addEventListener('pointerup', (event) => this.onUp(event), { signal })
     canvas.addEventListener('pointercancel', (event) => this.release(event), { signal })
     canvas.addEventListener('pointerleave', () => this.forget(), { signal })
+    canvas.addEventListener('contextmenu', (event) => this.onContextMenu(pointOf(event), event), { signal })
     canvas.addEventListener('dblclick', (event) => this.onDoubleClick(pointOf(event), event), { signal })
     for (const source of keysFrom) {
       source.addEventListener('keydown', (event) => this.onKeyDown(event as KeyboardEvent), { signal })
@@ -102,6 +103,7 @@ export abstract class Viewport<Hit> {
   }
   protected onWheel(_event: WheelEvent): void {}
   protected onDoubleClick(_point: Point, _event: MouseEvent): void {}
+  protected onContextMenu(_point: Point, _event: MouseEvent): void {}
   protected onKeyUp(_key: string): void {}
   protected onBlur(): void {}
   protected startDrag(_from: Point, _event: PointerEvent): Drag | null {

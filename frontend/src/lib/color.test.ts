@@ -12,7 +12,13 @@ it.each(Object.entries(TREND))('%s holds 3:1 on both themes', (_, color) => {
   expect(contrast(color, DARK.panel)).toBeGreaterThanOrEqual(3)
 })
 
-it('tells slower from faster', () => expect([2, -2, 0].map(trendOf)).toEqual(['slower', 'faster', 'same']))
+it('tells slower from faster', () =>
+  expect([2, -2, 0].map((value) => trendOf(value))).toEqual(['slower', 'faster', 'same']))
+
+it('colours no change within noise', () => {
+  expect(trendOf(2, { low: -1, high: 5 })).toBe('same')
+  expect(trendOf(2, { low: 1, high: 3 })).toBe('slower')
+})
 
 it.each(categories())('text on %s is readable', (category) => {
   for (const panel of [LIGHT.panel, DARK.panel]) {

@@ -1,4 +1,5 @@
 // One colour per category (color.test.ts checks the contrast).
+import type { Interval } from '../api/payloads'
 import { HUES, ON_COLOR, type TREND } from './tokens'
 
 const CATEGORIES: Record<string, string> = {
@@ -108,7 +109,11 @@ export function categoryColor(category: string): string {
 type Trend = keyof typeof TREND
 
 /** The meaning of a change; `value` is experiment minus baseline. */
-export const trendOf = (value: number): Trend => (value > 0 ? 'slower' : value < 0 ? 'faster' : 'same')
+export const isWithinNoise = (interval: Interval | null | undefined) =>
+  interval != null && interval.low <= 0 && interval.high >= 0
+
+export const trendOf = (value: number, interval?: Interval | null): Trend =>
+  value === 0 || isWithinNoise(interval) ? 'same' : value > 0 ? 'slower' : 'faster'
 
 export const categories = () => Object.keys(CATEGORIES)
 

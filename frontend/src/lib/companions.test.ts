@@ -22,6 +22,8 @@ const span = (id: string, model: string) => ({
   fraction: 0,
   problem: null,
   key_figures: [],
+  device: null,
+  step_count: null,
   is_empty: false,
 })
 
@@ -36,10 +38,11 @@ function catalog(workers: Record<string, string[]>): Catalog {
     scanning: false,
     scanned_files: 0,
     last_scan_unix_ms: null,
-    runs: [{ name: 'r', workers: found, grouped_by: '' }],
+    runs: [{ name: 'r', workers: found, grouped_by: '', title: '', is_first: false, is_invented: false }],
     skipped: [],
     problems: [],
     perfetto_url: '',
+    first: null,
   }
 }
 

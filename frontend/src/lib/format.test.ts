@@ -67,6 +67,7 @@ it('shows single events with every digit', () => {
 it('shows a change with its sign', () => {
   expect([2e6, -2e6, 0].map((value) => signed(format(value, 'ns'), value))).toEqual(['+2.00 ms', '-2.00 ms', '0 ns'])
   expect(signed('–', null)).toBe('–')
+  expect([12, -12].map((value) => signed(format(value, 'ns', scaleFor('ns', 1e9)), value))).toEqual(['≈0', '≈0'])
   expect(['delta_ns', 'leading_delta_ns', 'delta_calls', 'base_ns', 'time_ratio'].map(isChange)).toEqual([
     true,
     true,

@@ -124,7 +124,12 @@ function digits(value: number): string {
   return GROUPED[decimals].format(value)
 }
 
+/** From here on, a ratio reads "12.5 times" instead of "1,250.0 %". */
+const TIMES_FROM = 10
+const TIMES = ' times'
+
 function percent(value: number): string {
+  if (Math.abs(value) >= TIMES_FROM) return digits(value) + TIMES
   const shown = value * 100
   if (shown !== 0 && Math.abs(shown) < 0.05) return value < 0 ? '>-0.1' : '<0.1'
   return GROUPED[1].format(shown)
@@ -151,7 +156,7 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   if (value === null || value === undefined) return DASH
   const used = scale ?? scaleFor(unit, typeof value === 'number' ? value : 0)
   const text = formatNumber(value, used)
-  return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
+  return used.symbol && typeof value === 'number' && !text.endsWith(TIMES) ? `${text} ${used.symbol}` : text
 }
 
 /** An axis label with enough decimals for `step` (a power of two), at most three. */
@@ -170,8 +175,9 @@ export function formatRange(low: number, high: number, unit: Unit, scale: Scale 
 /** Metrics that hold a change: shown with their sign. */
 export const isChange = (key: string) => /(^|_)delta_/.test(key)
 
-/** Adds a plus to an increase. */
-export const signed = (text: string, value: Scalar) => (typeof value === 'number' && value > 0 ? `+${text}` : text)
+/** Adds a plus to an increase; a change too small to be shown is about 0. */
+export const signed = (text: string, value: Scalar) =>
+  /^[<>]/.test(text) ? '≈0' : typeof value === 'number' && value > 0 ? `+${text}` : text
 
 const NANOSECONDS = new Intl.NumberFormat('en-US', { maximumFractionDigits: 9 })
 

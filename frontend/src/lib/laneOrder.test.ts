@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { arrangeLanes, joinIds, moveLane, splitIds } from './laneOrder'
+import { arrangeLanes, joinIds, moveLane, placeLane, placePinned, splitIds } from './laneOrder'
 
 const LANES = ['a', 'b', 'c', 'd'].map((id) => ({ id, title: `Track ${id}`, subtitle: id === 'd' ? 'waits' : '' }))
-const NONE = { pinned: [], moved: [], filter: '' }
+const NONE = { pinned: [], moved: [], filter: '', hidden: [] }
 const ids = (wish: Parameters<typeof arrangeLanes>[1]) => arrangeLanes(LANES, wish).order.map((i) => LANES[i].id)
 
 test('as they come', () => {
@@ -15,7 +15,7 @@ test('pinned ones first, in the order of pinning; unknown ids mean nothing', () 
 })
 
 test('a filter keeps what is pinned', () => {
-  expect(ids({ pinned: ['a'], moved: [], filter: 'WAITS' })).toEqual(['a', 'd'])
+  expect(ids({ ...NONE, pinned: ['a'], filter: 'WAITS' })).toEqual(['a', 'd'])
 })
 
 test('one step up and down, said as shortly as possible', () => {
@@ -30,6 +30,20 @@ test('one step up and down, said as shortly as possible', () => {
     'd',
     'c',
   ])
+})
+
+test('hidden lanes have no place, pinned or not; a step passes them', () => {
+  expect(ids({ ...NONE, pinned: ['c', 'b'], hidden: ['b', 'gone'] })).toEqual(['c', 'a', 'd'])
+  const moved = moveLane(LANES, { ...NONE, hidden: ['b'] }, 'c', -1)
+  expect(ids({ ...NONE, moved, hidden: ['b'] })).toEqual(['c', 'a', 'd'])
+})
+
+test('a lane is put before another one, or to the end', () => {
+  expect(ids({ ...NONE, moved: placeLane(LANES, NONE, 'd', 'b') })).toEqual(['a', 'd', 'b', 'c'])
+  expect(ids({ ...NONE, moved: placeLane(LANES, NONE, 'a', null) })).toEqual(['b', 'c', 'd', 'a'])
+  expect(placeLane(LANES, NONE, 'a', 'b')).toEqual([])
+  expect(placePinned(['a', 'b', 'c'], 'c', 'a')).toEqual(['c', 'a', 'b'])
+  expect(placePinned(['a', 'b', 'c'], 'a', null)).toEqual(['b', 'c', 'a'])
 })
 
 test('ids survive the URL', () => {

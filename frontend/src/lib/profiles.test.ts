@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
+import { baselineCandidates, defaultBaseline, resolveBaseline } from './baselines'
 import {
   byTime,
-  defaultBaseline,
   isAnsweredByOthers,
   missingPart,
   offeredViews,
@@ -11,7 +11,6 @@ import {
   readsNote,
   requestAddress,
   resolveAddress,
-  resolveBaseline,
   spanLabels,
   spanVersion,
   unreadCount,
@@ -27,12 +26,16 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
     last_scan_unix_ms: null,
     problems: [],
     perfetto_url: '',
+    first: null,
     scanned_files: 0,
     scanning: false,
     skipped: [],
     runs: Object.entries(runs).map(([name, workers]) => ({
       name,
       grouped_by: '',
+      title: '',
+      is_first: false,
+      is_invented: false,
       workers: Object.entries(workers).map(([worker, spans]) => ({
         name: worker,
         spans: spans.map((id) => ({
@@ -45,6 +48,8 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
           model: 'trace',
           key_figures: [],
           is_empty: false,
+          device: null,
+          step_count: null,
           state: 'found',
           time_unix_ms: null,
           modified_unix_ms: null,
@@ -83,6 +88,24 @@ it('opens the newest run', () => {
   expect(byTime(runs.runs).map((run) => run.name)).toEqual(['young', 'old', 'unknown'])
 })
 
+it('opens the first profile of the catalog, or another one of its run', () => {
+  const runs = { ...catalog({ old: { w0: ['1', '2'] }, young: { w0: ['1'] } }), first: at('old', 'w0', '2') }
+  runs.runs[1].workers[0].spans[0].time_unix_ms = 7
+  expect(resolveAddress(runs, {})).toEqual(at('old', 'w0', '2'))
+  expect(resolveAddress(runs, { run: 'young' })).toEqual(at('young', 'w0', '1'))
+  runs.runs[0].workers[0].spans[1].state = 'failed'
+  expect(resolveAddress(runs, {})).toEqual(at('old', 'w0', '1'))
+})
+
+it('lists marked runs first and invented runs last', () => {
+  const { runs } = catalog({ invented: { w0: ['1'] }, old: { w0: ['1'] }, marked: { w0: ['1'] } })
+  runs[0].is_invented = true
+  runs[0].workers[0].spans[0].time_unix_ms = 9
+  runs[2].is_first = true
+  runs[1].workers[0].spans[0].time_unix_ms = 5
+  expect(byTime(runs).map((run) => run.name)).toEqual(['marked', 'old', 'invented'])
+})
+
 it('compares with another worker of the run', () => {
   const one = catalog({ a: { w0: ['1'], w1: ['1'] } })
   expect(defaultBaseline(one, at('a', 'w0', '1'))).toEqual(at('a', 'w1', '1'))
@@ -96,6 +119,61 @@ it('compares with profiles of the same model only', () => {
   ])
   expect(defaultBaseline(ofModel(runs, 'snapshot'), at('a', 'w1', '1'))).toBeNull()
   expect(resolveBaseline(ofModel(runs, 'snapshot'), { base_worker: 'w0' }, at('a', 'w1', '1'))).toBeNull()
+})
+
+it('offers baselines, each with its reason, best first', () => {
+  const runs = catalog({
+    h100: { bert_small: ['default'], vision: ['default'] },
+    mi300: { rank0: ['default'], bert_small: ['default'] },
+    v100: { worker0: ['1', '2'] },
+  })
+  const reasons = (exp: Parameters<typeof defaultBaseline>[1]) =>
+    baselineCandidates(runs, exp).map(({ run, worker, span, reason }) => [`${run}/${worker}/${span}`, reason])
+  const bert = at('h100', 'bert_small', 'default')
+  expect(reasons(bert)[0]).toEqual(['mi300/bert_small/default', 'same worker in another run'])
+  expect(defaultBaseline(runs, bert)).toEqual(at('mi300', 'bert_small', 'default'))
+  expect(reasons(at('v100', 'worker0', '2'))[0]).toEqual(['v100/worker0/1', 'previous span of this worker'])
+  // A rank number alone is no sign of the same program.
+  const rank = at('mi300', 'rank0', 'default')
+  runs.runs[2].workers[0].name = 'rank0'
+  expect(reasons(rank)[0]).toEqual(['v100/rank0/1', 'same worker in another run'])
+  expect(defaultBaseline(runs, rank)).toBeNull()
+})
+
+it('compares the two runs of a log directory that has no others', () => {
+  const runs = catalog({ before: { host_17: ['1'] }, after: { host_23: ['1'], rank1: ['1'] } })
+  expect(baselineCandidates(runs, at('after', 'host_23', '1'))[0]).toEqual({
+    ...at('before', 'host_17', '1'),
+    reason: 'the only other run',
+    isAutomatic: true,
+  })
+})
+
+it('chooses no baseline that cannot be compared, and says why', () => {
+  const runs = catalog({ a: { rank0: ['1'], rank1: ['1'] } })
+  const [one, other] = runs.runs[0].workers.map(({ spans }) => spans[0])
+  const exp = at('a', 'rank0', '1')
+  expect(defaultBaseline(runs, exp)).toEqual(at('a', 'rank1', '1'))
+  one.size_bytes = 50 * other.size_bytes
+  expect(defaultBaseline(runs, exp)).toBeNull()
+  one.size_bytes = other.size_bytes
+  Object.assign(one, { device: 'Ascend910B' })
+  Object.assign(other, { device: '' })
+  expect(defaultBaseline(runs, exp)).toBeNull()
+  expect(baselineCandidates(runs, exp).map(({ reason }) => reason)).toEqual(['other rank of this run, no device work'])
+  other.state = 'failed'
+  expect(baselineCandidates(runs, exp)).toEqual([])
+})
+
+it('offers recordings of other programs by what they share', () => {
+  const runs = catalog({ bert: { w0: ['1'] }, gpt: { x: ['1'] }, llama: { y: ['1'] } })
+  const [exp, gpt, llama] = runs.runs.map(({ workers }) => workers[0].spans[0])
+  for (const span of [exp, llama]) Object.assign(span, { device: 'H100', step_count: 6 })
+  Object.assign(gpt, { device: 'V100', step_count: 6 })
+  expect(baselineCandidates(runs, at('bert', 'w0', '1')).map(({ run, reason }) => [run, reason])).toEqual([
+    ['llama', 'same device (H100), 6 steps as well'],
+    ['gpt', '6 steps as well'],
+  ])
 })
 
 it('has nothing to compare a single profile with', () => {

@@ -10,23 +10,29 @@ export interface Address {
 
 type Place = Pick<Address, 'run' | 'span'>
 
-type RouteValues = Readonly<Record<string, string | undefined>>
+export type RouteValues = Readonly<Record<string, string | undefined>>
 
 /** Time of a run's newest profile; 0 if unknown. */
 export const newest = (run: RunInfo) =>
   Math.max(0, ...run.workers.flatMap((worker) => worker.spans.map((span) => span.time_unix_ms ?? 0)))
 
-/** Runs, the newest first; those without a time behind them, in their order. */
-export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) => newest(other) - newest(one))
+/** Runs, the newest first; those without a time behind them, in their order. Invented runs come last. */
+export const byTime = (runs: readonly RunInfo[]) =>
+  [...runs].sort(
+    (one, other) =>
+      Number(!!one.is_invented) - Number(!!other.is_invented) ||
+      Number(!!other.is_first) - Number(!!one.is_first) ||
+      newest(other) - newest(one),
+  )
 
 /** Whether a span may have content; failed and empty ones are not opened first. */
-const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
+export const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
 
 /**
  * Workers of a name, else those whose files start with it (names before ranks were known). The server resolves merged
  * files.
  */
-function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
+export function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
   const named = run.workers.filter((worker) => worker.name === name)
   const begins = (file: string) => file.split('/').at(-1)?.startsWith(`${name}.`)
   return named.length || isMerged(run)
@@ -34,8 +40,14 @@ function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
     : run.workers.filter(({ spans }) => spans.some(({ files }) => files.some(begins)))
 }
 
-/** The profile of a URL; missing parts default to the newest run's first readable profile. */
+/** The profile of a URL. Without one: the catalog's first; missing parts default to the first readable profile. */
 export function resolveAddress(catalog: Catalog | null, route: RouteValues): Address | null {
+  const { first = null } = catalog ?? {}
+  if (first && !route.run && !route.worker && !route.span) {
+    const span = spanOf(catalog, first)
+    if (span && promises(span)) return first
+    return resolveAddress(catalog, { run: first.run })
+  }
   const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
   const places = byTime(runs).flatMap((run) =>
     (route.worker ? workersByName(run, route.worker) : run.workers).flatMap((worker) =>
@@ -141,54 +153,6 @@ export function offeredViews(
     : profile
 }
 
-function allProfiles(catalog: Catalog): Address[] {
-  return catalog.runs.flatMap((run) =>
-    run.workers.flatMap((worker) =>
-      worker.spans.map((span) => ({ run: run.name, worker: worker.name, span: span.id })),
-    ),
-  )
-}
-
-export const hasOtherProfile = (catalog: Catalog, one: Address) =>
-  allProfiles(catalog).some((item) => !sameAddress(item, one))
-
-/** A name without numbers: `resnet_bs32` and `resnet_bs64` are one series. */
-const series = (name: string) => name.replace(/[0-9]+/g, '#')
-
-/**
- * The default baseline: another span of the worker, else the same worker of a run in the same series, else a worker of
- * such a run; the closest before it, else after. Null if no run is related.
- */
-export function defaultBaseline(catalog: Catalog, exp: Address): Address | null {
-  const all = allProfiles(catalog)
-  const at = all.findIndex((item) => sameAddress(item, exp))
-  const nearest = [...all.slice(0, Math.max(at, 0)).reverse(), ...all.slice(at + 1)]
-  const related = (item: Address) => item.run !== exp.run && series(item.run) === series(exp.run)
-  const wishes: ((item: Address) => boolean)[] = [
-    (item) => item.run === exp.run && item.worker === exp.worker,
-    (item) => related(item) && item.worker === exp.worker && item.span === exp.span,
-    (item) => item.run === exp.run && series(item.worker) === series(exp.worker),
-    related,
-  ]
-  for (const wish of wishes) {
-    const found = nearest.find(wish)
-    if (found) return found
-  }
-  return null
-}
-
-/** The URL's baseline; missing parts default to the experiment's if available, else to the first. */
-export function resolveBaseline(catalog: Catalog, route: RouteValues, exp: Address): Address | null {
-  if (!route.base_run && !route.base_worker && !route.base_span) return defaultBaseline(catalog, exp)
-  const run = catalog.runs.find((item) => item.name === (route.base_run || exp.run))
-  const [named] = run ? workersByName(run, route.base_worker || exp.worker) : []
-  const worker = named ?? (route.base_worker ? undefined : run?.workers[0])
-  const spans = worker?.spans ?? []
-  const span =
-    spans.find((item) => item.id === (route.base_span || exp.span)) ?? (route.base_span ? undefined : spans[0])
-  return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
-}
-
 /** A view's info, including views hidden in the navigation. */
 export const viewInfo = (profile: Profile | null, id: string) =>
   profile?.views.find((view) => view.id === id) ?? profile?.absent.find((view) => view.id === id)
@@ -211,6 +175,9 @@ export const missingTraceText = (worker: string) =>
 
 export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
   spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
+
+/** More unread profiles are read only with consent. */
+export const MOST_UNASKED = 64
 
 export const unreadCount = (catalog: Catalog, place: Place): number =>
   unreadSpans(spansOfRun(catalog, place, 'trace')).length

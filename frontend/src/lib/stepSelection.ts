@@ -14,6 +14,24 @@ export function parseSteps(text: string, labels: readonly string[]): Set<string>
   return chosen
 }
 
+/**
+ * The labels at whose starts two profiles are aligned: the first selected step of each side, else the first step of both,
+ * else the first step of each.
+ */
+export function alignedSteps(
+  labels: readonly string[],
+  others: readonly string[],
+  chosen: string,
+  otherChosen: string,
+): [string | undefined, string | undefined] {
+  const [one] = parseSteps(chosen, labels)
+  const [other] = parseSteps(otherChosen, others)
+  const mine =
+    one ?? (other !== undefined && labels.includes(other) ? other : labels.find((each) => others.includes(each)))
+  const first = mine ?? labels[0]
+  return [first, other ?? (others.includes(first) ? first : others[0])]
+}
+
 /** The shortest text for chosen labels; all of them and none of them mean different things, so all is spelled out. */
 export function writeSteps(chosen: ReadonlySet<string>, labels: readonly string[]): string {
   const out: string[] = []

@@ -1,4 +1,4 @@
-// All pages but Overview, loaded as one script. A new page adds an import and a line, and an icon in widgets/icons.tsx.
+// All pages, loaded as one script. A new page adds an import and a line, and an icon in widgets/icons.tsx.
 import { type ComponentType, createElement } from 'react'
 import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'
@@ -21,7 +21,7 @@ import { BackwardPass } from './operators/backward'
 import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
-import { Findings } from './overview/findings'
+import { Overview } from './overview/overview'
 import { Cluster } from './ranks/cluster'
 import { Collectives, RanksCollectives } from './ranks/collectives'
 import { Distributed } from './ranks/distributed'
@@ -34,7 +34,7 @@ import { Stacks } from './stacks/stacks'
 import { TimelinePage } from './timeline/timeline'
 
 const PAGES: Record<string, ComponentType<PageProps>> = {
-  findings: Findings,
+  findings: Overview,
   serving: Serving,
   timeline: TimelinePage,
   operators: Operators,

@@ -6,7 +6,7 @@ import { type Query, tableCsvUrl } from '../api/client'
 import type { Table } from '../api/payloads'
 import { isDrawn, toggled } from '../lib/columns'
 import { counted } from '../lib/format'
-import { shortenMiddle } from '../lib/names'
+import { shortenMiddle, shortKernel } from '../lib/names'
 import { parseSearch } from '../lib/search'
 import type { Row, TableQuery } from '../lib/tableRows'
 import { setCurrent } from '../state/current'
@@ -32,6 +32,8 @@ export interface Group {
   filters?: readonly string[]
   nameStyle?: NameStyle
   widest?: number
+  /** Remark on all rows. */
+  note?: string
 }
 
 function queryOf(route: Values): TableQuery {
@@ -169,6 +171,7 @@ export function TableSection(props: {
               (pages.count === table.total_rows
                 ? counted(table.total_rows, 'row')
                 : `${pages.count.toLocaleString('en-US')} of ${counted(table.total_rows, 'row')}`)}
+            {group.note && ` · ${group.note}`}
           </span>
           {table && <ColumnChooser table={table} shown={shown} empty={pages.empty} />}
         </span>
@@ -202,7 +205,7 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
         return (
           <span data-testid="chip" className={toolbarCss.chip} key={item} title={value}>
             <span className={textCss.mute}>{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
-            <span className={textCss.mono}>{shortenMiddle(value, 36)}</span>
+            <span className={textCss.mono}>{shortenMiddle(shortKernel(value), 36)}</span>
             <CloseButton
               size="xs"
               label={`Remove filter ${value}`}

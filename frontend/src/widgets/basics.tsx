@@ -95,14 +95,16 @@ export function Value(props: {
   bare?: boolean
   exact?: boolean
   change?: boolean
+  /** Whether the change is grey. */
+  isNoise?: boolean
 }) {
-  const { value, unit, scale, bare, exact, change } = props
+  const { value, unit, scale, bare, exact, change, isNoise } = props
   const text = bare && scale ? formatNumber(value, scale) : exact ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
   const kind = unit === 'code' ? textCss.mono : textCss.num
   return (
     <span
-      className={change ? `${kind} ${trendClass(value, unit)}` : kind}
+      className={change ? `${kind} ${isNoise ? textCss.mute : trendClass(value, unit)}` : kind}
       title={plain ? String(value ?? '') : exactText(value, unit)}
     >
       {change ? signed(text, value) : text}

@@ -30,7 +30,7 @@ const NO_LINK = () => undefined
 
 function SingleBar({ series: { name, title, lines } }: { series: Series }) {
   const parts = lines.flatMap(({ metric, category, values: [value] }) =>
-    value ? [{ metric, category, value, link: null }] : [],
+    value ? [{ metric, category, value, link: null, interval: null }] : [],
   )
   const total = parts.reduce((sum, { value }) => sum + value, 0)
   const unit = lines[0]?.metric.unit ?? 'number'

@@ -11,14 +11,16 @@ import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
-/** A template with bold figures, rendered as text. `scale`: common scale of its unit. */
-export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf }) {
-  const { notice, text, scale, wayOf } = props
+/** A template with bold figures, rendered as text. `scale`: common scale of its unit; `noise`: key of a change. */
+export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf; noise?: string }) {
+  const { notice, text, scale, wayOf, noise } = props
   return (
     <>
       {templatePieces(text).map((piece, i) => {
         if (piece.kind === 'text') return piece.text
         const figure = notice.figures.find((item) => item.metric.key === piece.key)
+        // Sums that are not divided.
+        if (piece.key === 'per_step') return ''
         if (!figure) return `{${piece.key}}`
         const { key, unit } = figure.metric
         return (
@@ -28,7 +30,13 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
               {unit === 'code' ? (
                 <ShortName name={String(figure.value ?? '')} />
               ) : (
-                <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
+                <Value
+                  value={figure.value}
+                  unit={unit}
+                  scale={scaleOf(scale, unit)}
+                  change={isChange(key)}
+                  isNoise={key === noise}
+                />
               )}
             </LinkOrText>
           </b>
@@ -48,15 +56,11 @@ export const Advice = ({ notice }: { notice: Notice }) => (
 
 const LONGEST = 64
 
-/** Python lines lose folders first; only C++ names have a short form. */
+/** Python lines lose folders first; kernels have a short form. */
 const ShortName = ({ name }: { name: string }) => {
   const isPlace = parseFrame(name).line !== null
   const isFrame = isPlace && name.includes('.py(')
-  const short = isFrame
-    ? shortFrame(name, LONGEST)
-    : !isPlace && /^void |<|::/.test(name) && !name.includes('#')
-      ? shortKernel(name)
-      : name
+  const short = isFrame ? shortFrame(name, LONGEST) : isPlace || name.includes('#') ? name : shortKernel(name)
   return (
     <span className={textCss.mono} title={name}>
       {shortenMiddle(short, LONGEST)}
@@ -87,17 +91,20 @@ export const References = ({ notice }: { notice: Notice }) =>
 
 interface SentenceLinks {
   onLink: (link: Link) => void
-  /** One line, or two if there is room. */
+  /** One line, or two if there is room; those of high severity stay whole on wide pages. */
   isFolded?: boolean
   wayOf?: LinkOf
 }
 
 /** `scale`: common scale of savings. */
-function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: SentenceLinks & { notice: Notice; scale: Scale }) {
+function NoticeItem(props: SentenceLinks & { notice: Notice; scale: Scale }) {
+  const { notice, scale, onLink, isFolded, wayOf } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.saving ? css.saves : ''}`}>
+    <li
+      className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.severity === 'high' ? css.whole : ''} ${notice.saving ? css.saves : ''}`}
+    >
       <span className={BADGES[notice.severity]}>{notice.severity}</span>
       <div>
         <div>

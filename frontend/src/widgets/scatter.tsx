@@ -20,12 +20,18 @@ const OUTLINES: Record<(typeof SHAPES)[number], string> = {
   arrow: 'M5 0 9 10 5 7 1 10Z',
 }
 
-export function ScatterPlot(props: { scatter: Scatter; height: number | string; onDot?: (label: string) => void }) {
-  const { scatter, height, onDot } = props
+export function ScatterPlot(props: {
+  scatter: Scatter
+  height: number | string
+  /** Axes start near the dots, not at 0. */
+  isFitted?: boolean
+  onDot?: (label: string) => void
+}) {
+  const { scatter, height, isFitted, onDot } = props
   const theme = useTheme()
   const now = useRef({ scatter, onDot })
   now.current = { scatter, onDot }
-  const option = useMemo(() => scatterOption(scatter, theme), [scatter, theme])
+  const option = useMemo(() => scatterOption(scatter, theme, isFitted), [scatter, theme, isFitted])
   return (
     <figure className={css.scatter}>
       <Plot
@@ -95,11 +101,11 @@ export const DotsKey = ({ entries }: { entries: readonly { title: string; catego
   </figcaption>
 )
 
-export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption {
+export function scatterOption(scatter: Scatter, theme: Theme, isFitted = false): EChartsCoreOption {
   const { x, y } = scalesOf(scatter)
   const axis = (name: string, scale: Scale, nameGap: number, whole: boolean) => ({
     type: 'value',
-    scale: false,
+    scale: isFitted,
     minInterval: whole ? 1 : undefined,
     ...axisLook(theme, name, nameGap, {
       hideOverlap: true,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Column, Unit } from '../api/payloads'
-import { fittingWidths, shortSequence } from './tableCells'
+import { fittingWidths, noiseOf, shortSequence } from './tableCells'
 
 const column = (key: string, unit: Unit, share = false): Column => ({
   metric: { key, title: key, unit, definition: '', window: '' },
@@ -31,4 +31,12 @@ test('a sequence of kernels says of each what it does, and equal neighbours once
   const add = 'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)'
   expect(shortSequence([add, add, 'my_gemm', add].join(' → '))).toBe('add × 2 → my_gemm → add')
   expect(shortSequence('one')).toBe('one')
+})
+
+test('a change within noise has its interval', () => {
+  const row = { noise: 'within noise', interval_low_ns: -1e6, interval_high_ns: 3e6 }
+  expect(noiseOf(row, 'ns')).toEqual({ isWithin: true, text: 'within noise, 95 % interval -1.00 ms to +3.00 ms' })
+  expect(noiseOf({ ...row, noise: 'significant' }, 'ns')?.isWithin).toBe(false)
+  expect(noiseOf({ ...row, noise: null }, 'ns')).toBeNull()
+  expect(noiseOf(row, 'count')).toBeNull()
 })

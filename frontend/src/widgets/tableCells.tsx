@@ -1,5 +1,5 @@
 // Cells and headers of the large table.
-import type { Column, Scalar } from '../api/payloads'
+import type { Column, Scalar, Unit } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
@@ -10,7 +10,7 @@ import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
 import textCss from './text.module.css'
 
-export type NameStyle = 'plain' | 'kernel' | 'sequence'
+export type NameStyle = 'plain' | 'kernel' | 'sequence' | 'frame'
 
 /** Between the kernels of a sequence. */
 const ARROW = ' → '
@@ -110,7 +110,7 @@ export function shortSequence(names: string): string {
 }
 
 export const shortOf = (style: NameStyle) =>
-  style === 'kernel' ? shortKernel : style === 'sequence' ? shortSequence : (name: string) => name
+  ({ kernel: shortKernel, sequence: shortSequence, frame: shortFrame, plain: (name: string) => name })[style]
 
 /** The name of a row as people read it: a mangled one as it stood in the source. */
 export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')
@@ -144,6 +144,7 @@ const FRAMES = new Set([
   'launch_frame',
   'compiled_code',
   'forward_line',
+  'idle_line',
 ])
 
 /** Whether a column has Python frames, which lose folders first. */
@@ -151,6 +152,14 @@ export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
 
 /** The reason of a value, from its companion column. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
+
+/** The verdict on the change of a row and its interval; null if noise is unknown. */
+export function noiseOf(row: Row, unit: Unit): { isWithin: boolean; text: string } | null {
+  const { noise, interval_low_ns: low, interval_high_ns: high } = row
+  if (unit !== 'ns' || !noise) return null
+  const interval = [low, high].map((end) => signed(format(end ?? null, unit), end ?? null)).join(' to ')
+  return { isWithin: noise === 'within noise', text: `${noise}, 95 % interval ${interval}` }
+}
 
 export function CellText(props: {
   row: Row
@@ -164,7 +173,7 @@ export function CellText(props: {
   const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
-    const text = format(value, unit)
+    const text = format(row[`${column.metric.key}_title`] ?? value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code')
       return (
@@ -181,10 +190,11 @@ export function CellText(props: {
     )
   }
   const part = typeof total === 'number' && total > 0 && typeof value === 'number' ? value / total : null
+  const noise = isChange(column.metric.key) ? noiseOf(row, unit) : null
   const title =
     part === null ? exactText(value, unit) : `${exactText(value, unit)} · ${format(part, 'ratio')} of the total`
   return (
-    <span className={css.number} title={title}>
+    <span className={css.number} title={noise ? `${title} · ${noise.text}` : title}>
       {column.share && (
         <span className={css.bar} aria-hidden="true">
           <i
@@ -195,7 +205,9 @@ export function CellText(props: {
         </span>
       )}
       {isChange(column.metric.key) ? (
-        <span className={`${textCss.num} ${trendClass(value, unit)}`}>{signed(formatNumber(value, scale), value)}</span>
+        <span className={`${textCss.num} ${noise?.isWithin ? textCss.mute : trendClass(value, unit)}`}>
+          {signed(formatNumber(value, scale), value)}
+        </span>
       ) : (
         <span className={textCss.num}>{formatNumber(value, scale)}</span>
       )}

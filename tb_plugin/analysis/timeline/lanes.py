@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.thread_and_stream_names import track_names
+from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
@@ -41,6 +42,8 @@ _SUBTITLE = {
     ASYNC: "asynchronous",
     OTHER: "profiler, other",
 }
+# In the title of a lane that shares its thread or stream with others. Work names the streams themselves.
+_HOLDS = {**_SUBTITLE, HOST: "operators", OTHER: "profiler"}
 _ID = {
     HOST: "calls",
     PYTHON: "python",
@@ -102,17 +105,55 @@ def lanes_of(trace: TraceTable) -> Lanes:
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
     # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
+    titles = _titles(trace, lanes, calls)
     return [
-        _track(trace, int(number), int(height), int(events), calls)
-        for number, events, height in zip(lanes.number, lanes.events, rows, strict=True)
+        _track(trace, int(number), title, int(height), int(events), calls)
+        for number, title, events, height in zip(lanes.number, titles, lanes.events, rows, strict=True)
     ]
 
 
-def _track(trace: TraceTable, number: int, rows: int, events: int, calls: bool) -> TimelineTrack:
+def _id_of(trace: TraceTable, number: int) -> str:
+    track, kind = divmod(number, _LANES)
+    return f"{trace.tracks[track].pid}/{trace.tracks[track].tid}/{_ID[kind]}"
+
+
+def lane_with_id(trace: TraceTable, id_: str) -> int:
+    """Returns the number of the lane. Raises BadRequest if there is no such lane."""
+    found = [number for number in lanes_of(trace).number.tolist() if _id_of(trace, number) == id_]
+    if not found:
+        raise BadRequest("The trace has no such track.", "track", f"Got {id_[:80]!r}.")
+    return int(found[0])
+
+
+def _titles(trace: TraceTable, lanes: Lanes, calls: bool) -> list[str]:
+    """Returns unique titles. If a thread or stream has several lanes, their titles contain what they hold."""
+    names = track_names(trace)
+    shared = np.bincount(lanes.number // _LANES, minlength=len(names)) > 1
+    titles = []
+    for track, kind in (divmod(number, _LANES) for number in lanes.number.tolist()):
+        holds = "ranges" if kind == HOST and not calls else _HOLDS[kind]
+        titles.append(f"{names[track].short} · {holds}" if shared[track] and holds else names[track].title)
+    count = Counter(titles)
+    used: Counter[str] = Counter()
+    for at, number in enumerate(lanes.number.tolist()):
+        track = trace.tracks[number // _LANES]
+        if count[titles[at]] > 1 and track.is_device:
+            word = next((device.word for device in trace.devices if device.id == track.pid), "Device")
+            titles[at] = f"{word} {track.pid} · {titles[at]}"
+        used[titles[at]] += 1
+        if used[titles[at]] > 1:
+            titles[at] = f"{titles[at]} #{used[titles[at]]}"
+    return titles
+
+
+def _track(trace: TraceTable, number: int, title: str, rows: int, events: int, calls: bool) -> TimelineTrack:
     track, kind = divmod(number, _LANES)
     track_info, name = trace.tracks[track], track_names(trace)[track]
-    id_ = f"{track_info.pid}/{track_info.tid}/{_ID[kind]}"
     # The profiler's own lane is as small as possible.
     what = "ranges" if kind == HOST and not calls else _SUBTITLE[kind]
+    # The title may contain it.
+    what = "" if title.endswith(f" · {what}") else what
     details = () if kind == OTHER and name.title == track_info.tid else (what, name.recorded)
-    return TimelineTrack(id_, name.title, " · ".join(filter(None, details)), track_info.is_device, rows, events)
+    return TimelineTrack(
+        _id_of(trace, number), title, " · ".join(filter(None, details)), track_info.is_device, rows, events
+    )

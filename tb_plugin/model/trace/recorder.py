@@ -12,6 +12,8 @@ class Advice(msgspec.Struct, frozen=True):
 
     todo: str
     references: tuple[tuple[str, str], ...] = ()
+    snippet: str = ""
+    """Code of the fix, ready to copy."""
 
 
 # Entry for findings that this tool cannot fix. A test reports findings without an entry.
@@ -210,6 +212,10 @@ class Recorder(msgspec.Struct, frozen=True):
     def todo(self, finding: str) -> str:
         advice = self.advice.get(finding)
         return advice.todo if advice else ""
+
+    def snippet(self, finding: str) -> str:
+        advice = self.advice.get(finding)
+        return advice.snippet if advice else ""
 
     def references(self, finding: str) -> tuple[tuple[str, str], ...]:
         advice = self.advice.get(finding)

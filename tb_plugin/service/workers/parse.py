@@ -71,6 +71,8 @@ class Summary(msgspec.Struct, frozen=True):
     has_captures: bool = False
     absent: list[ViewInfo] = []
     """Views that the navigation does not show, with the reason for each."""
+    device: str = ""
+    """Name of the devices with recorded work. Empty without such work."""
     ranks: list[str] = []
     """Ranks of a merged file. Each has a column file and a summary. Empty if the file contains one rank."""
 
@@ -296,6 +298,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         figures,
         outline.has_captures,
         absent,
+        outline.device,
     )
 
 

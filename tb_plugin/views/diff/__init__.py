@@ -39,13 +39,15 @@ VIEW = ViewEntry(
         payloads=(
             "P and S select the experiment. Without `steps`, all recorded steps of a profile are included. "
             "Profiles are loaded on demand (`202`). `headline` (Figures), `waterfall` (Breakdown; absent if "
-            "both profiles contain only ranges), `compared` (Figures: the applied measure and scaling), "
+            "both profiles contain only ranges), `step_times` (Scatter), `noise` (Figures: changes within noise by "
+            "table), `compared` (Figures: the applied measure and scaling), "
             "`findings` (Notices), `call_tree` (Tree of both profiles), and the first page of each table."
         ),
         tables=(
             "`operators`, `operators_by_shape`, `kernels`, `modules`, `runtime_calls`, `settings`. If a "
             "profile contains only ranges, also `ranges`. (If a profile has step modes, also "
-            "`serving_modes`. If a profile reports kernel types, also `kernels_by_type` and "
+            "`serving_modes`. If noise is known, rows have `interval_low_ns`, `interval_high_ns` and `noise`. If a "
+            "profile reports kernel types, also `kernels_by_type` and "
             "`kernels_by_type_shape`. For devices of different vendors, also `kernels_by_class`.)"
         ),
     ),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN, P95, SHARED, define
+from tb_plugin.analysis.kernel_classes import TITLES, WHAT, word_of
+from tb_plugin.analysis.metrics import CHOSEN, P95, SHARED, STEP, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
+from tb_plugin.model.trace.schema import KernelClass
 
+# Kernel classes that may be parts of a step, in order of priority; the others count as other kernels.
+SPLIT_CLASSES = tuple(each for each in TITLES if each not in (KernelClass.COMMUNICATION, KernelClass.OTHER))
+CLASS_SUFFIX = "_kernel_ns"
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
@@ -33,6 +38,14 @@ METRICS = SHARED.adding(
     define(CHOSEN, "number", _by_side("mode_tokens_per_second", "tokens/s", "New tokens divided by step-to-step time")),
     OF_KERNELS,
     define(
+        STEP,
+        "ns",
+        {
+            word_of(each) + CLASS_SUFFIX: (f"{TITLES[each]} kernels", f"Time with such a kernel running. {WHAT[each]}")
+            for each in SPLIT_CLASSES
+        },
+    ),
+    define(
         "", "code", {"leading_row": ("Row", "Kernel, call, operator or range that changed most in this step part.")}
     ),
     define(
@@ -40,6 +53,7 @@ METRICS = SHARED.adding(
         "text",
         {
             "setting": ("Setting", "Setting of machine, software or profiler."),
+            "noise": ("Noise", "within noise: the 95 % interval of the change contains 0. Otherwise: significant."),
             "presence": ("In", "both: baseline and experiment. new: experiment only. gone: baseline only."),
             "base_setting": ("Baseline", "Setting of the baseline."),
             "exp_setting": ("Experiment", "Setting of the experiment."),
@@ -47,7 +61,6 @@ METRICS = SHARED.adding(
             "measure": ("Measure", "Key of the compared time."),
             "per": ("Per", "step: mean per step. total: sum over steps."),
             "leading_part": ("Part", "Step part that contributed most to the step's change."),
-            "opposite_part": ("Opposite part", "Step part that changed most in the opposite direction."),
         },
     ),
     define(
@@ -60,10 +73,15 @@ METRICS = SHARED.adding(
             "base_step_ns": ("Baseline step", "Mean step time of the baseline."),
             "exp_step_ns": ("Experiment step", "Mean step time of the experiment."),
             "delta_step_ns": ("Change", "Experiment step minus baseline step."),
+            "interval_low_ns": ("Low end", "Low end of the 95 % interval of the change."),
+            "interval_high_ns": ("High end", "High end of the 95 % interval of the change."),
             "leading_delta_ns": ("Change", "Time change of this step part."),
             "leading_row_delta_ns": ("Change", "Time change of this row, including overlapped time."),
             "delta_ranges_ns": ("Change in ranges", "Change in range time, summed over all threads."),
-            "opposite_delta_ns": ("Opposite change", "Time change of the opposite part."),
+            "delta_phase_ns": (
+                "Change of the phase",
+                "Time change of the calls in the phase, including overlapped time.",
+            ),
         },
     ),
     define(
@@ -84,6 +102,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
+            "step_position": ("Selected step", "Position of the step among the selected steps."),
             "tree_node": ("Node", "Node number in the call tree."),
             "parent_node": ("Parent", "Parent node number; -1 for training stages."),
         },

@@ -33,6 +33,8 @@ class PairedTable(msgspec.Struct, frozen=True):
     own_ns: str = ""
     total_ns: str = ""
     """Columns of self time and total time, if their names differ from the measure."""
+    label: str = ""
+    """Text column that describes a row. It is not a key: the sides may differ, and the experiment's text is shown."""
     source: str = ""
     """Name of the other view's table, if it differs from ``name``."""
 
@@ -43,7 +45,7 @@ class PairedTable(msgspec.Struct, frozen=True):
 TABLES = (
     PairedTable("operators", "Operators", ("name",), MEASURES),
     PairedTable("operators_by_shape", "Operators by input shapes", ("name", "input_shape"), MEASURES),
-    PairedTable("kernels", "Kernels", ("name",), ("total_ns",)),
+    PairedTable("kernels", "Kernels", ("name",), ("total_ns",), label="class"),
     PairedTable(
         "modules",
         "Modules",
@@ -80,14 +82,13 @@ class Scaling(msgspec.Struct, frozen=True):
 
 
 @cached_by_argument
-def join(
-    base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, slower: bool, by: str = ""
-) -> Frame:
-    """Joins the tables of both sides: largest increase first if ``slower``, else largest decrease."""
+def join(base: Part, table: PairedTable, exp: Part, measure: str, scaling: Scaling, *, by: str = "") -> Frame:
+    """Joins the tables of both sides, largest increase first."""
     frames = [frame for side in (base, exp) if (frame := table.frame(side))]
     measures = _measures(table, frames, measure)
-    data = _both_sides(table.frame(base), table.frame(exp), table.keys, ["calls", *measures])
-    shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, "presence")}
+    labels = [table.label] if table.label and any(table.label in frame.data.column_names for frame in frames) else []
+    data = _both_sides(table.frame(base), table.frame(exp), table.keys, labels, ["calls", *measures])
+    shown: dict[str, pa.ChunkedArray] = {key: data[key] for key in (*table.keys, *labels, "presence")}
     for value in ("calls", *measures):
         name = value if measure == ALL_MEASURES or value == "calls" else "ns"
         shown |= _comparison_columns(data, value, scaling, name)
@@ -96,7 +97,7 @@ def join(
         first = _measures(table, frames, by)[0] if by else measures[0]
     else:
         shown["time_ratio"] = _ratio(shown["base_ns"], shown["exp_ns"])
-    order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
+    order = [(f"delta_{first}", "descending"), *((key, "ascending") for key in table.keys)]
     # The table's own view defines its key columns.
     lent = [column for frame in frames for column in frame.columns]
     of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
@@ -107,19 +108,27 @@ def join(
         data=pa.table(shown).sort_by(order),
         row_key=table.keys,
         name_column=table.keys[0],
-        sort=Sort(f"delta_{first}", slower),
+        sort=Sort(f"delta_{first}", True),
     )
 
 
-def _both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], values: Sequence[str]) -> pa.Table:
-    left, right = _side(base, keys, values, "base"), _side(exp, keys, values, "exp")
+def compared_measure(base: Part, table: PairedTable, exp: Part, measure: str) -> str:
+    """Returns the time column of the table that is compared, or the first of all."""
+    return _measures(table, [frame for side in (base, exp) if (frame := table.frame(side))], measure)[0]
+
+
+def _both_sides(
+    base: Frame | None, exp: Frame | None, keys: tuple[str, ...], labels: Sequence[str], values: Sequence[str]
+) -> pa.Table:
+    left, right = _side(base, keys, labels, values, "base"), _side(exp, keys, labels, values, "exp")
     data = left.join(right, list(keys), join_type="full outer").combine_chunks()
     in_base, in_exp = (pc.is_valid(data[f"{side}_{values[0]}"]) for side in ("base", "exp"))
     presence = pc.if_else(pc.and_(in_base, in_exp), BOTH, pc.if_else(in_exp, NEW, GONE))
     numbers = {
         f"{side}_{value}": pc.fill_null(data[f"{side}_{value}"], 0) for value in values for side in ("base", "exp")
     }
-    return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
+    texts = {each: pc.coalesce(data[f"exp_{each}"], data[f"base_{each}"]) for each in labels}
+    return pa.table({**{key: data[key] for key in keys}, **texts, "presence": presence, **numbers})
 
 
 def _comparison_columns(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
@@ -156,8 +165,10 @@ def _measures(table: PairedTable, frames: Sequence[Frame], wanted: str) -> list[
     return [wanted] if wanted in present else present[-1:]
 
 
-def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
+def _side(
+    frame: Frame | None, keys: tuple[str, ...], labels: Sequence[str], values: Sequence[str], side: str
+) -> pa.Table:
+    schema = pa.schema([(key, pa.string()) for key in (*keys, *labels)] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
     else:
@@ -166,11 +177,15 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
             present["calls"] = pc.add(present["calls"], pc.fill_null(frame.data["replayed_calls"], 0))
         absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in present}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
+        missing = pa.nulls(frame.data.num_rows, pa.string())
+        texts |= {each: frame.data[each] if each in frame.data.column_names else missing for each in labels}
         data = pa.table({**texts, **present, **absent}).select(schema.names).cast(schema)
     # Keys are not null here, because nulls never join. Rows with equal keys (module instances) are summed.
-    data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
+    wanted = [*((value, "sum") for value in values), *((label, "first") for label in labels)]
+    data = data.group_by(list(keys), use_threads=False).aggregate(wanted)
     numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
-    return pa.table({**{key: data[key] for key in keys}, **numbers})
+    texts = {f"{side}_{label}": data[f"{label}_first"] for label in labels}
+    return pa.table({**{key: data[key] for key in keys}, **texts, **numbers})
 
 
 def _per_step(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:

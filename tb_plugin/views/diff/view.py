@@ -11,28 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Params, Part, answer_view
-from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.analysis.idle.account import idle_account
-from tb_plugin.analysis.idle.causes import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
 from tb_plugin.analysis.phrases import count_with_noun
-from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
-from tb_plugin.analysis.selection import select_rows, steps_of
+from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import (
-    Breakdown,
     Column,
     CoverageInfo,
     Figures,
+    Link,
     Notice,
     Payload,
     Scalar,
-    Slice,
     Table,
     Tree,
     View,
@@ -49,10 +44,12 @@ from tb_plugin.views.diff.findings import (
     have_other_vendors,
     kernels_missing,
     leading_notice,
+    phases_notice,
     range_notices,
     settings,
 )
-from tb_plugin.views.diff.metrics import METRICS
+from tb_plugin.views.diff.metrics import CLASS_SUFFIX, METRICS, SPLIT_CLASSES
+from tb_plugin.views.diff.noise import Noise, noise_note, step_noise, step_times
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
     BOTH,
@@ -73,31 +70,32 @@ from tb_plugin.views.diff.paired_tables import (
     own_ns,
     range_frames,
 )
-from tb_plugin.views.diff.waterfall import (
-    IDLE,
-    ON_DEVICE,
-    StepTime,
-    headline,
-    idle_time,
-    leading_part,
-    step_time,
-    waterfall,
-)
+from tb_plugin.views.diff.row_noise import noise_figures, noisy_join, row_samples
+from tb_plugin.views.diff.step_parts import finer_steps, is_on_device, step_parts
+from tb_plugin.views.diff.waterfall import StepTime, headline, leading_part, step_time, waterfall
 
 # Maps each part of the step to the table and time column that explain its change.
 NAME_COLUMNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "kernel_ns": ("kernels", "total_ns"),
+        **{word_of(each) + CLASS_SUFFIX: ("kernels", "total_ns") for each in SPLIT_CLASSES},
         "communication_ns": ("kernels", "total_ns"),
         "runtime_ns": ("runtime_calls", "host_total_ns"),
+        "idle_launch_ns": ("runtime_calls", "host_total_ns"),
+        "idle_synchronisation_ns": ("runtime_calls", "host_total_ns"),
         "cpu_ns": ("operators", "host_self_ns"),
+        "idle_dispatch_ns": ("operators", "host_self_ns"),
     }
 )
+# Parts of the step that the call tree explains.
+LOADING = ("dataloader_ns", "idle_input_ns")
 
 
 class _Sides(msgspec.Struct, frozen=True):
     base: Part
     exp: Part
+    finer: tuple[Part, Part]
+    """Both parts with finer tables of steps."""
     base_step: StepTime | None
     exp_step: StepTime | None
     scaling: Scaling
@@ -133,8 +131,13 @@ class Diff(DeclaredView, entry=VIEW):
         return Part(
             coverage=selection.coverage,
             facts={"diff.has_device": int((trace.device != MISSING).any()), **_reported_times(trace, params)},
-            frames={"call_tree": call_tree(trace, selection), **range_frames(trace)},
-            payloads={"devices": Figures("devices", "Devices", "", names), **_vendors(trace), **_idle(trace, params)},
+            frames={
+                "call_tree": call_tree(trace, selection),
+                "step_parts": step_parts(trace, params.steps),
+                **range_frames(trace),
+                **row_samples(trace, selection),
+            },
+            payloads={"devices": Figures("devices", "Devices", "", names), **_vendors(trace)},
             layout=("call_tree",),
             steps=tuple(trace.steps.label) if trace.steps.recorded else (),
         )
@@ -150,14 +153,12 @@ class Diff(DeclaredView, entry=VIEW):
         )
         wanted = [table for table in tables if table.name == params.table] or tables
         frames = {
-            table.name: join(
-                sides.base, table, sides.exp, sides.measure, sides.scaling, slower=sides.slower, by=sides.leading
-            )
+            table.name: noisy_join(sides.base, table, sides.exp, sides.measure, sides.scaling, by=sides.leading)
             for table in wanted
         }
         frames |= modes_frame(sides.base, sides.exp)
         frames["settings"] = settings(sides.base, sides.exp)
-        payloads = _payloads(sides) if params.table is None else {}
+        payloads = _payloads(sides) | noise_figures([*frames.values()]) if params.table is None else {}
         whole = Part(_coverage(sides), frames=frames, payloads=payloads, layout=(*payloads, *frames))
         return answer_view(self, whole, params)
 
@@ -175,29 +176,19 @@ def _vendors(trace: TraceTable) -> dict[str, Payload]:
     return {VENDORS: Figures(VENDORS, "Vendors", "", figures)} if known else {}
 
 
-def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
-    devices = list(device_busy(trace))
-    if len(devices) != 1 or devices[0] == MISSING:
-        return {}
-    steps = steps_of(trace, params.steps)
-    causes = idle_account(trace, devices[0]).by_cause(steps.start_ns, steps.end_ns)
-    times = {cause: int(time.sum()) for cause, time in causes.items()}
-    parts = [Slice(metric, word, times[cause]) for cause, (metric, word) in cause_metrics().items()]
-    return {IDLE: Breakdown(IDLE, "Idle time by cause", "", "ns", sum(times.values()), parts)}
-
-
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
     scaling = Scaling(per, _steps(base), _steps(exp)) if per == PER_STEP else Scaling(per, 1, 1)
     lacking = any(REPORTED_COMPUTE in part.facts for part in (base, exp))
-    one, other = (None, None) if lacking else (step_time(base, scaling.base), step_time(exp, scaling.exp))
+    finer = finer_steps(base, exp)
+    one, other = (None, None) if lacking else (step_time(finer[0], scaling.base), step_time(finer[1], scaling.exp))
     leading = _measure(base, exp, one, other)
     measure = params.get("measure") or leading
     if measure not in (*MEASURES, ALL_MEASURES):
         raise BadRequest(f"There is no measure {measure}.", "measure", f"Choose one of {', '.join(MEASURES)}.")
-    return _Sides(base, exp, one, other, scaling, measure, leading)
+    return _Sides(base, exp, finer, one, other, scaling, measure, leading)
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
@@ -206,17 +197,13 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
         return "device_total_ns"
     on_device = bool(base.facts.get("diff.has_device") and exp.facts.get("diff.has_device"))
     if base_step is not None and exp_step is not None:
-        on_device = on_device and leading_part(base_step, exp_step) in ON_DEVICE
+        on_device = on_device and is_on_device(leading_part(base_step, exp_step))
     return "device_self_ns" if on_device else "host_self_ns"
 
 
 def _steps(part: Part) -> int:
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
-
-
-def _summed(sides: _Sides) -> tuple[int, int] | None:
-    return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
 def _coverage(sides: _Sides) -> CoverageInfo:
@@ -231,17 +218,25 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 
 
 def _payloads(sides: _Sides) -> dict[str, Payload]:
-    payloads = _times(sides)
+    noise = _noise(sides)
+    payloads = _times(sides, noise)
     payloads["compared"] = Figures(
         "compared", "Compared", "", [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)]
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, tree))
+    payloads["findings"] = findings(sides.base, sides.exp, _leading(sides, noise))
     payloads["call_tree"] = tree
     return payloads
 
 
-def _times(sides: _Sides) -> dict[str, Payload]:
+def _noise(sides: _Sides) -> Noise | None:
+    if sides.base_step is None or sides.exp_step is None:
+        return None
+    keys = [metric.key for metric in sides.exp_step.metrics]
+    return step_noise(*sides.finer, keys, (sides.scaling.base, sides.scaling.exp))
+
+
+def _times(sides: _Sides, noise: Noise | None) -> dict[str, Payload]:
     base, exp, window = sides.base_step, sides.exp_step, sides.scaling.window
     if sides.are_range_traces:
         one, other = (part.coverage.window_ns or 0 for part in (sides.base, sides.exp))
@@ -252,55 +247,72 @@ def _times(sides: _Sides) -> dict[str, Payload]:
             return {}
         titles = ("Baseline, reported", "Experiment, reported")
         return {"headline": headline(reported[0], reported[1], "as reported by the profiler", titles)}
-    summed = _summed(sides)
+    summed = sides.scaling.per == TOTAL
     titles = ("Baseline, all steps", "Experiment, all steps") if summed else ("", "")
     title = "From baseline to experiment" if summed else "From the baseline's step to the experiment's"
     payloads: dict[str, Payload] = {
-        "headline": headline(base.total_ns, exp.total_ns, window, titles, (_note(sides.base), _note(sides.exp))),
-        "waterfall": waterfall("waterfall", title, window, base, exp),
+        "headline": headline(
+            base.total_ns, exp.total_ns, window, titles, (_note(sides.base), _note(sides.exp), noise_note(noise))
+        ),
+        **step_times(sides.base, sides.exp),
+        "waterfall": waterfall(title, window, base, exp, noise, _row_links(sides)),
     }
-    idle, other_idle = idle_time(sides.base, sides.scaling.base), idle_time(sides.exp, sides.scaling.exp)
-    if idle is not None and other_idle is not None and (idle.total_ns or other_idle.total_ns):
-        title = "Idle time of the device by cause"
-        payloads["idle_waterfall"] = waterfall("idle_waterfall", title, window, idle, other_idle)
     return payloads
+
+
+def _row_links(sides: _Sides) -> dict[str, Link]:
+    """Returns, for each part of the step, the state of the page that shows its rows."""
+    kernels = BY_CLASS.name if sides.have_other_vendors else "kernels"
+    links = {part: Link("diff", {"measure": "host_total_ns", "group": ""}, "Call tree") for part in LOADING}
+    for part, (table, measure) in NAME_COLUMNS.items():
+        params = {"group": kernels if table == "kernels" else table}
+        if part.endswith(CLASS_SUFFIX) or part == "communication_ns":
+            params["where"] = f"class:{part.removesuffix(CLASS_SUFFIX).removesuffix('_ns')}"
+        elif measure in MEASURES:
+            params["measure"] = measure
+        links[part] = Link("diff", params, table)
+    return links
 
 
 def _note(part: Part) -> str:
     return count_with_noun(_steps(part), "step") if part.steps else "whole recording, no steps"
 
 
-def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
+def _leading(sides: _Sides, noise: Noise | None) -> Sequence[Notice]:
     if sides.are_range_traces:
         return range_notices(sides.base, sides.exp)
     if missing := kernels_missing(sides.base, sides.exp):
         return missing
     if sides.base_step is None or sides.exp_step is None:
         return []
-    row = _changed_most(sides, leading_part(sides.base_step, sides.exp_step), tree)
-    return [leading_notice(sides.base_step, sides.exp_step, _summed(sides), row)]
+    part = leading_part(sides.base_step, sides.exp_step)
+    steps = (_steps(sides.base), _steps(sides.exp))
+    row = _changed_most(sides, part)
+    first = leading_notice(sides.base_step, sides.exp_step, steps, noise, row, per=sides.scaling.per)
+    phases = phases_notice(sides.base, sides.exp, sides.base_step, sides.exp_step, sides.scaling)
+    return [first, *(phases if first.rule in ("slower", "faster") else ())]
 
 
-def _changed_most(sides: _Sides, part: str, tree: Tree) -> tuple[str, float] | None:
-    if part == "dataloader_ns":
-        rows = [row for row, parent in zip(tree.rows, tree.parent, strict=True) if parent != MISSING]
-        inside = [row for row in rows if DATALOADER.match(str(row["name"]))]
-        sizes = [(float(row["delta_ns"] or 0), str(row["name"])) for row in inside]
-    elif part in NAME_COLUMNS:
-        name, measure = NAME_COLUMNS[part]
-        table = next(each for each in TABLES if each.name == name)
-        if part == "kernel_ns" and sides.have_other_vendors:
-            table = BY_CLASS
-        key = table.keys[0]
-        data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
-        if name == "kernels":  # one table contains the rows of both parts
-            talks = pc.is_in(data[key], _communicating(sides, key))
-            data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
-        if part == "communication_ns" and pc.any(pc.not_equal(data["presence"], BOTH)).as_py():
-            data = _by_collective(data)
-        sizes = [(float(row["delta_ns"]), row[key]) for row in data.select([key, "delta_ns"]).to_pylist()]
-    else:
+def _changed_most(sides: _Sides, part: str) -> tuple[str, float] | None:
+    if part not in NAME_COLUMNS or (part.endswith(CLASS_SUFFIX) and sides.have_other_vendors):
         return None
+    name, measure = NAME_COLUMNS[part]
+    table = next(each for each in TABLES if each.name == name)
+    if part == "kernel_ns" and sides.have_other_vendors:
+        table = BY_CLASS
+    key = table.keys[0]
+    data = join(sides.base, table, sides.exp, measure, sides.scaling).data
+    if name == "kernels":  # one table contains the rows of several parts
+        talks = word_of(KernelClass.COMMUNICATION)
+        if part == "kernel_ns":
+            split = [each.removesuffix(CLASS_SUFFIX) for each in sides.finer[1].frames["steps"].data.column_names]
+            data = data.filter(pc.invert(pc.is_in(data["class"], pa.array([*split, talks]))))
+        else:
+            word = talks if part == "communication_ns" else part.removesuffix(CLASS_SUFFIX)
+            data = data.filter(pc.equal(data["class"], word))
+    if part == "communication_ns" and pc.any(pc.not_equal(data["presence"], BOTH)).as_py():
+        data = _by_collective(data)
+    sizes = [(float(row["delta_ns"]), row[key]) for row in data.select([key, "delta_ns"]).to_pylist()]
     change, name = max(sizes, key=lambda each: each[0] if sides.slower else -each[0], default=(0.0, ""))
     return (name, change) if change and (change > 0) == sides.slower else None
 
@@ -309,13 +321,6 @@ def _by_collective(data: pa.Table) -> pa.Table:
     names = [collective_name(name) or name for name in data["name"].to_pylist()]
     sums = pa.table({"name": names, "delta_ns": data["delta_ns"]}).group_by("name").aggregate([("delta_ns", "sum")])
     return sums.rename_columns(["name", "delta_ns"])
-
-
-def _communicating(sides: _Sides, key: str) -> pa.Array:
-    frames = [side.frames["kernels"].data for side in (sides.base, sides.exp) if "kernels" in side.frames]
-    word = word_of(KernelClass.COMMUNICATION)
-    found = [frame[key].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]
-    return pa.array(sorted({name for names in found for name in names}), pa.string())
 
 
 # Maximum number of nodes sent, largest times first.

@@ -133,7 +133,7 @@ _TIMES = {
     "before_input_ns": ("Data loading before", "Idle time before the call, due to data loading."),
     "before_host_ns": ("Host before", "Idle time before the call, due to the host."),
     "before_idle_ns": ("Idle before", "Idle time before the call, due to other causes."),
-    "step_other_ns": ("Other", "Step time minus compute and exposed communication."),
+    "step_other_ns": ("Not compute or communication", "Step time minus compute and exposed communication."),
     "wait_ns": ("Wait", "Communication minus transfer: time waiting for the last rank."),
     "transfer_ns": ("Transfer", "Collective duration on the last rank to arrive; overlapping calls count once."),
     "lateness_ns": ("Lateness", "Corrected start minus the median start of the collective."),

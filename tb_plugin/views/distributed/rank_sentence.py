@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
 from tb_plugin.views.distributed.job_data import JobData
+from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.detection import MIN_COST_SHARE
 from tb_plugin.views.distributed.stragglers.report import cause_columns, straggler_report
@@ -17,6 +19,7 @@ VERDICT = "verdict"
 # above this share of a rank's wait, one other rank is the main cause
 _MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
+_MEDIUM_SHARE = 0.05
 
 
 def rank_notices(data: JobData, worker: str) -> Notices:
@@ -71,12 +74,31 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
         text += "this rank waits {wait_ns} for other ranks."
         return _notice("job_waits", "info", text, figures)
     text = f"This rank waits {{wait_ns}} {per} for other ranks"
+    if wait > _exposed_ns(data, at):
+        text += " (partly overlapped with compute)"
+    share = wait / mean if (mean := straggler_report(data).mean_ns) else 0.0
+    severity = severity_of(share) if share >= _MEDIUM_SHARE else "info"
     if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
+        cells = cause_columns(straggler_report(data), cause)
+        if late := cells.get("late_cause"):
+            figures.append(METRICS.figure("late_cause", str(late)))
+            text += " (cause: {late_cause}"
+            if kernel := cells.get("late_kernel"):
+                figures.append(METRICS.figure("late_kernel", str(kernel)))
+                text += ", mostly {late_kernel}"
+            text += ")"
         if wait >= MIN_COST_SHARE * straggler_report(data).mean_ns:
             text += ". If only this rank becomes faster, it waits longer"
-    return _notice("job_waits", "info", f"{text}.", figures)
+    return _notice("job_waits", severity, f"{text}.", figures)
+
+
+def _exposed_ns(data: JobData, at: int) -> float:
+    """Returns the exposed communication of a worker per step."""
+    mine = data.step_places[0] == at
+    exposed = numbers_of(data.step_table, "exposed_communication_ns")[mine]
+    return float(exposed.sum()) / max(int(mine.sum()), 1)
 
 
 def _main_cause(data: JobData, at: int) -> int | None:

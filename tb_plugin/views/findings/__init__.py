@@ -30,7 +30,8 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`without` (rule ids separated by commas, [excluded](../findings.md#leave-a-finding-out) from "
-            "all numbers; unknown ids are ignored)."
+            "all numbers; unknown ids are ignored), `fixed` (rule ids separated by commas: the response contains only "
+            "`after_fixes`)."
         ),
         payloads=(
             "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
@@ -38,7 +39,9 @@ VIEW = ViewEntry(
             "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events`, and "
             "the number of all events as `event_count`), `dismissed`, `ignored` (Notices about `answer`: "
             "findings excluded by `without`, or by the file `torch_trace_ignore` of the log directory; "
-            "absent without any), `data_quality` (Notices; absent unless that file contains unknown rules)."
+            "absent without any), `data_quality` (Notices; absent unless that file contains unknown rules). With `fixed`: "
+            "`after_fixes` (Notices with one notice: `saving` is the saving of these fixes together, from one simulation "
+            "with all their changes; the text names the limit that remains and the findings without an estimate)."
         ),
         tables=(
             "`savings` (one row per finding), `finding_events` (the events of each finding, by `rule`), "

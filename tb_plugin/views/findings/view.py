@@ -19,10 +19,19 @@ from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload
-from tb_plugin.rules import regular_rules
+from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload
+from tb_plugin.rules import regular_rules, rule_ids
 from tb_plugin.rules._base import COMMON as OF_RULES
-from tb_plugin.rules._ordered_findings import Findings, LeftOut, findings_of, left_out, unknown_notices
+from tb_plugin.rules._base import Limit
+from tb_plugin.rules._ordered_findings import (
+    AfterFixes,
+    Findings,
+    LeftOut,
+    after_fixes,
+    findings_of,
+    left_out,
+    unknown_notices,
+)
 from tb_plugin.views.findings import VIEW
 
 METRICS = OF_RULES.adding(
@@ -37,16 +46,32 @@ METRICS = OF_RULES.adding(
         },
     ),
     define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
+    define(STEPS, "ns", {"then_ns": ("Largest part", "Time of the limit per step, if the upper bound is saved.")}),
+    define(STEPS, "ratio", {"then_share": ("Share", "Time of the limit divided by the remaining step time.")}),
+    define(
+        STEPS,
+        "text",
+        {
+            "then_limit": ("Limit", "Limiting factor of the program after the fixes."),
+            "not_estimated": ("Not estimated", "Findings without an estimated saving."),
+        },
+    ),
     define(FULL_TRACE, "text", {"not_recorded": ("Not recorded", "Data that checks need but the trace lacks.")}),
 )
+
+_LIMITS = {Limit.GPU: "kernel time", Limit.CPU_ONLY: "work on the CPU", Limit.COMMUNICATION: "exposed communication"}
 
 
 class FindingsAnalysis(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (params.steps, left_out(params))
+        return (params.steps, left_out(params), tuple(sorted(_fixed(params))))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         out = left_out(params)
+        coverage = select_rows(trace, params.steps).coverage
+        if fixed := _fixed(params):
+            after = _after(after_fixes(trace, params.steps, out, fixed))
+            return Part(coverage, {}, {}, {"after_fixes": after}, ("after_fixes",))
         findings = findings_of(trace, params.steps, out)
         own = [each.table for each in findings.all if each.table is not None]
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
@@ -57,8 +82,29 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
             **_left_out(findings, out),
             **failed_payloads(findings.failures),
         }
-        coverage = select_rows(trace, params.steps).coverage
         return Part(coverage, _facts(trace, findings), frames, payloads, (*payloads, *frames))
+
+
+def _fixed(params: Params) -> frozenset[str]:
+    return frozenset(rule for text in params.values("fixed") for rule in text.split(",")) & frozenset(rule_ids())
+
+
+def _after(after: AfterFixes) -> Notices:
+    saving, text, figures = after.saving, "", []
+    left = saving.step_ns - saving.high_ns
+    if after.limit is not None and saving.high_ns > 0 and left > 0:
+        text = "Then the largest part is {then_limit}: {then_ns} ({then_share})."
+        figures = METRICS.measured(
+            then_limit=_LIMITS.get(after.limit, after.limit.value),
+            then_ns=min(after.limit_ns, left),
+            then_share=min(after.limit_ns / left, 1.0),
+        )
+    if after.without_saving:
+        text += " Not estimated: {not_estimated}."
+        names = ", ".join(each.notice.title for each in after.without_saving)
+        figures += METRICS.measured(not_estimated=names)
+    notice = Notice("after_fixes", "info", text.strip(), "", figures, saving=saving)
+    return Notices("after_fixes", "After the selected fixes", "answer", [notice])
 
 
 def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:

@@ -189,8 +189,8 @@ def _device_events(trace: TraceTable) -> Iterator[Notice]:
         yield _notice("device_events_missing", "high", text, trace.recorder.todo("device_events_missing"))
     if unlaunched := int((work & (trace.launch == MISSING)).sum()):
         text = (
-            "{unlaunched} of the device events have no recorded launch. These events have no operator, unless their "
-            "external id refers to an operator."
+            "Device events without a recorded launch: {unlaunched}. They have no operator, unless their external id "
+            "refers to one."
         )
         figure = METRICS.figure("unlaunched", unlaunched)
         yield _notice("unlaunched", "medium", text, trace.recorder.todo("unlaunched"), figure)

@@ -17,9 +17,10 @@ from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
-from tb_plugin.analysis.phrases import capitalized
+from tb_plugin.analysis.phrases import capitalized, vendor_words
 from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Chosen
+from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.stack_frames import thread_numbers
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.analysis.timeline_links import at_event
@@ -56,12 +57,18 @@ _ONCE = {
     Limit.INITIALISATION: "Initialisation happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
+_HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)
+"""Limits that lose step time. Work of the program and properties of the recording are no alarm."""
 _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = (
     ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
 )
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
+_ALL = 0.95
+"""From this share of a category, one name stands for all of it."""
+_NAMED = 0.1
+"""Minimum share of a category for naming its largest event."""
 _MAX_KERNEL_GROUPS = 3
 _CLASSES = {
     KernelClass.OTHER: "unknown",
@@ -174,7 +181,7 @@ def cost_notices(
     count = max(len(steps.label), 1)
     figures = _share_figures("largest", verdict.part_ns, verdict.total_ns, count, verdict.limit)
     gpu = findings.utilization
-    word = busy_title(trace).removesuffix(" busy").replace("Device", "device")
+    word = _device_word(trace)
     if gpu is not None:
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
@@ -204,6 +211,8 @@ def cost_notices(
             text = text.replace("operators take", "code outside operators takes")
     if not steps.recorded:
         text = text.replace("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}")
+    elif len(steps.label) == 1:
+        text = text.replace("{step_time_mean_ns} per step", "the {step_time_mean_ns} step")
     evidence = Link("timeline", {}, "Show evidence")
     if verdict.limit is Limit.PROFILER:
         text, own = f"{text}: {{held_name}}", _profiler(trace, steps)
@@ -222,8 +231,14 @@ def cost_notices(
         text += f". {_ONCE[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
-    sentence = Notice("largest_cost", "info", f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    share = verdict.part_ns / verdict.total_ns
+    severity = severity_of(share) if verdict.limit in _HURTS else "info"
+    sentence = Notice("largest_cost", severity, f"{text}.", "", figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
+
+
+def _device_word(trace: TraceTable) -> str:
+    return busy_title(trace).removesuffix(" busy").replace("Device", "device")
 
 
 def _share_figures(key: str, part_ns: float, total_ns: float, count: int, limit: Limit) -> list[Figure]:
@@ -262,7 +277,7 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
     text, figures = sentence_of(trace, failures)
     figures.append(METRICS.figure("limit", Limit.MEMORY.value))
     evidence = Link("timeline", at_event(trace, int(failures.row[0])), "Show evidence")
-    return Notice("largest_cost", "info", text, "", figures, measure="failed_bytes", evidence=evidence)
+    return Notice("largest_cost", "high", text, "", figures, measure="failed_bytes", evidence=evidence)
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
@@ -270,10 +285,11 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     if time < MIN_EARLIER * verdict.total_ns:
         return []
     figures = _share_figures("earlier_work", time, verdict.total_ns, count, verdict.limit)
-    whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
-    runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else "the device runs"
+    whole = "the {step_time_mean_ns} step" if len(steps.label) == 1 else "{step_time_mean_ns} per step"
+    whole = whole if steps.recorded else "the recorded {step_time_mean_ns}"
+    runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {_device_word(trace)} runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
-    todo = trace.recorder.todo("recording_began_mid_flight")
+    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), _device_word(trace))
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
@@ -324,10 +340,16 @@ def _profiler(trace: TraceTable, steps: Steps) -> int:
 
 
 def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
-    text, figures = "", []
+    text, figures = "", list[Figure]()
     if cost.name != MISSING:
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
-        text = f"{share} {{largest_name}} ({{largest_name_ns}})"
+        is_all = cost.name_ns >= _ALL * cost.part_ns
+        # The line says more than the name of the loader.
+        is_known = is_all and cost.category == "dataloader" and cost.line is not None
+        if cost.name_ns < _NAMED * cost.part_ns:
+            return "", figures
+        if not is_known:
+            text = f"{share} {{largest_name}}" + ("" if is_all else " ({largest_name_ns})")
         figures.append(METRICS.figure("largest_name", trace.strings[cost.name]))
         figures.append(METRICS.figure("largest_name_ns", cost.name_ns / count))
     if cost.caller != MISSING:
@@ -349,7 +371,8 @@ def _evidence(trace: TraceTable, cost: Cost) -> Link:
         return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
     if kind in _EVIDENCE_TABLES:
         view, params = _EVIDENCE_TABLES[kind]
-        return Link(view, {**params, "search": name}, text)
+        row = {} if "group" in params else {"row": name}
+        return Link(view, {**params, "where": f"name:{name}", **row}, text)
     phases = phases_of(trace)
     # Filters of the page and name patterns do not apply to this link.
     label = phases.labels[phases.of[cost.name]]

@@ -63,6 +63,7 @@ EVIDENCE = {
 }
 """View and parameters that show the events of each category. Categories that are not listed link to the timeline."""
 
+MAX_TILES = 5
 Card = Breakdown | Figures | Notices | Series
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
@@ -200,12 +201,15 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
     if ratios:
         known = f"{of} excluding unrecorded work" if unrecorded else of
         note = f"{known}, mean of {len(ratios)} devices" if len(ratios) > 1 else known
+        note += ", kernels only" if breakdown.parts["memcpy"].any() or breakdown.parts["memset"].any() else ""
         mean = _mean([ratio.utilization for ratio in ratios.values()])
         figures.append(METRICS.figure("utilization", mean, busy_title(trace, *ratios), note, window))
     if active_rows(trace, "dataloader").any():
         figures.append(METRICS.figure("waiting_for_input", _share(breakdown, "dataloader"), "", of, window))
     if trace.report.complete and trace.is_collective.any():
         figures.append(METRICS.figure("communication_exposed", _share(breakdown, "communication"), "", of, window))
+    if len(figures) > MAX_TILES:
+        figures = [each for each in figures if each.metric.key != "step_time_p95_ns"]
     return Figures("headline", "Headline", subtitle, figures, "headline")
 
 
@@ -221,13 +225,9 @@ def _share(breakdown: StepShares, category: str) -> float | None:
 
 
 def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
-    device = ("kernel", "memcpy", "memset", "runtime")
-    return [
-        c
-        for c in breakdown.categories
-        if (has_device or c not in device or breakdown.parts[c].any())
-        and (c not in ("communication", "dataloader") or breakdown.parts[c].any())
-    ]
+    """Returns the categories with time. Without a device, only the CPU is certain to be recorded."""
+    always = ("kernel",) if has_device else ("cpu",)
+    return [c for c in breakdown.categories if c in always or breakdown.parts[c].any()]
 
 
 def _steps_series(breakdown: StepShares, has_device: bool) -> Series:

@@ -129,12 +129,13 @@ export class BlocksEngine extends MovableViewport<BlockSpot> {
   }
 
   /** Zooms the bytes, around those at a height; without one the lower end stays. */
-  protected moveAcross(pixels: number, at: Point | null): void {
+  protected moveAcross(pixels: number, at: Point | null): boolean {
     const { low, high } = this.scene.heights
     const held = at ? 1 - clamp((at.y - TOP) / plotHeight(this.scene), 0, 1) : 0
     const tall = (high - low) * wheelFactor(pixels)
     const from = low + (high - low - tall) * held
     this.setHeights({ low: from, high: from + tall })
+    return true
   }
 
   protected draw(context: CanvasRenderingContext2D): void {

@@ -1,6 +1,6 @@
 // Drawing of several ranks' sections.
 
-import { cutText, FONT, FONT_TITLE } from '../surface'
+import { cutMiddle, cutText, FONT, FONT_TITLE } from '../surface'
 import type { Strip } from '../timeline/colors'
 import { drawGrid, drawOver, drawRegion, hatch, triangle } from '../timeline/draw'
 import { drawCursor, drawFlags, drawHead, drawRange } from '../timeline/head'
@@ -139,7 +139,7 @@ function fillBars(
         const to = tile.ranges[line + 1]
         for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
           if (goesOn && start[i] < from) continue
-          if (!isDevice && !work[tile.category[i]]) continue
+          if ((!isDevice && !work[tile.category[i]]) || colors.hides(tile, i)) continue
           const full = count[i] > 1 && dur[i] > 0 ? 0.4 + 0.6 * Math.min(1, 1 - idle[i] / dur[i]) : 1
           const strength = match === null || match(tile.name[i]) ? full : 0.15
           const bar = tile.category[i] === communication ? rows[1] : rows[0]
@@ -197,7 +197,7 @@ export function drawName(
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  const title = cutText(context, section.title, gutter - 32)
+  const title = cutMiddle(context, section.title, gutter - 28)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
   // Text that does not fit next to the name goes below it.

@@ -4,7 +4,7 @@ import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { fromAxis, toAxis } from '../../lib/rankAxis'
 import type { Theme } from '../surface'
-import { type ColorBy, Colors, Strip } from '../timeline/colors'
+import { type ColorBy, Colors, NOTHING_HIDDEN, Strip } from '../timeline/colors'
 import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
 import { HEAD, layoutTracks, rowTop } from '../timeline/layout'
 import type { Item, Spot, TimelineModel } from '../timeline/model'
@@ -14,7 +14,7 @@ import type { Range } from '../viewport'
 import { COMMUNICATION } from './bars'
 import { drawRanks } from './draw'
 import { hitInHead, hitInTracks, spotsOf } from './hit'
-import { nearbyRange, SECTION, sectionAt, stackSections, visibleRange } from './layout'
+import { nearbyRange, type PlacedSection, SECTION, sectionAt, stackSections, visibleRange } from './layout'
 import { activeCollective, collectiveLinks } from './links'
 import {
   type Collective,
@@ -27,7 +27,16 @@ import {
 } from './scene'
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
 
+/** Where sections are, for the scroll bar: `layout` changes when one of them does. */
+export interface SectionStack {
+  layout: { sections: readonly VisibleSection[]; places: readonly PlacedSection[]; content: number; fixed: 0 }
+  scroll: number
+  gutter: number
+  room: number
+}
+
 export interface RanksEvents extends TimelineEvents {
+  onTracks(stack: SectionStack): void
   onSight(keys: readonly string[]): void
 }
 
@@ -49,8 +58,10 @@ export class RanksEngine extends TimelineViewport {
   private readonly strip = new Strip()
   private readonly sight: VisibleSections
   private placing = NO_PLACING
+  private layout: SectionStack['layout'] = { sections: [], places: [], content: 0, fixed: 0 }
   private colorBy: ColorBy = 'kind'
   private classes: KernelClasses | null = null
+  private hidden = NOTHING_HIDDEN
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
   /** Its tracks were not there yet when it was brought into sight. */
@@ -111,6 +122,7 @@ export class RanksEngine extends TimelineViewport {
     )
     scene.places = places
     scene.content = content
+    this.layout = { sections: scene.sections, places, content, fixed: 0 }
     scene.model = { ...placing.whole, head: placing.busy }
     scene.links = collectiveLinks(scene.sections, scene.collectives)
     const now = scene.sections.findIndex(({ section }) => section.key === held)
@@ -150,24 +162,26 @@ export class RanksEngine extends TimelineViewport {
       strip: this.strip,
       match: matchByNumber(this.matches, model.store.names.list),
       selected: null,
+      picked: [],
       range: null,
     }
   }
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.colorBy, this.classes)
+    this.setColors(this.colorBy, this.classes, this.hidden)
   }
 
-  setColors(by: ColorBy, classes: KernelClasses | null): void {
+  setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
     this.colorBy = by
+    this.hidden = hidden
     this.classes = classes
     for (const { scene } of this.scene.sections) if (scene) scene.colors = this.colorsOf(scene.model)
     this.redraw()
   }
 
   private colorsOf({ head, store }: TimelineModel): Colors {
-    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes)
+    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes, this.hidden)
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {
@@ -221,6 +235,10 @@ export class RanksEngine extends TimelineViewport {
     this.scroll(pixels)
   }
 
+  scrollTo(pixels: number): void {
+    this.scrollBy(pixels - this.scene.scroll)
+  }
+
   private scroll(pixels: number): void {
     const most = Math.max(0, this.scene.content - (this.canvas.clientHeight - HEAD))
     this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
@@ -272,8 +290,9 @@ export class RanksEngine extends TimelineViewport {
   }
 
   protected override afterDraw(): void {
-    const { scene } = this
+    const { scene, layout } = this
     const room = scene.height - HEAD
+    this.events.onTracks({ layout, scroll: scene.scroll, gutter: scene.gutter, room })
     const [first, last] = visibleRange(scene.places, scene.scroll, room)
     const now = performance.now()
     const isMoving = scene.view !== this.wanted.view || scene.scroll !== this.wanted.scroll
@@ -327,7 +346,8 @@ export class RanksEngine extends TimelineViewport {
       found.inside < SECTION
         ? hitInHead(own, overview, found.inside >= COMMUNICATION, time, slack)
         : hitInTracks(own, found.inside - SECTION, time, slack)
-    return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
+    if (!item || own.colors.hidesItem(item)) return null
+    return { ...item, start: toAxis(section.placement, item.start), rank: section.key }
   }
 
   protected arrowAt(x: number, y: number): Arrow | null {

@@ -5,8 +5,8 @@ import type { Lane, TimelineModel } from '../timeline/model'
 import type { Range } from '../viewport'
 import type { RankSection } from './scene'
 
-/** Which tracks an open section has: those of devices, a thin lane each, or all of them. */
-export type Detail = 'streams' | 'all'
+/** Which tracks an open section has: those of devices, a thin lane each, all of them with one lane each, or all in full. */
+export type Detail = 'streams' | 'thin' | 'all'
 
 /** Names a track of a section, for clicks on its title. A section itself is its key alone. */
 export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
@@ -25,7 +25,7 @@ export function tracksOf(
   const order = tracks.flatMap((track, i) =>
     some && track.kind === 'lane' && !isWorkLane(model.lanes[track.lane]) ? [] : [i],
   )
-  const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))
+  const thin = tracks.filter((track) => (detail !== 'all') !== turned.has(trackId(rank, track.id)))
   return layoutTracks(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
 }
 

@@ -3,7 +3,7 @@
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
 import { shortKernel } from '../../lib/names'
-import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
+import { boxColors, cutMiddle, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
 import { drawCounter, rangeText, sliceAt } from './counters'
 import { drawCursor, drawFlags, drawHead, drawRange } from './head'
 import { BAR, HEAD, type Placed, rowTop } from './layout'
@@ -135,7 +135,7 @@ function drawLine(
 ): void {
   const { tile } = piece
   if (!tile) return
-  const { view, match, colors, width, model } = scene
+  const { view, match, hitEvents, colors, width, model } = scene
   const { start, dur, idle, count } = tile
   const wide = width - scene.gutter
   const perNs = wide / (view.end - view.start)
@@ -147,7 +147,8 @@ function drawLine(
   for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
     // The previous tile has drawn items that started in it.
     if (piece.goesOn && start[i] < piece.start) continue
-    const hit = match === null || match(tile.name[i])
+    if (colors.hides(tile, i)) continue
+    const hit = hitEvents ? hitEvents.has(tile.event[i]) : match === null || match(tile.name[i])
     const merged = count[i] > 1
     let strength = merged ? 0.4 + 0.6 * (dur[i] > 0 ? Math.min(1, 1 - idle[i] / dur[i]) : 1) : 1
     if (!hit) strength = 0.15
@@ -283,6 +284,7 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: read
   context.rect(scene.gutter, -1e6, scene.width - scene.gutter, 2e6)
   context.clip()
   for (const hit of scene.hits) outline(hit, scene.theme.mark, 1)
+  for (const spot of scene.picked) outline(spot, scene.theme.mark, 2)
   const { hover, selected } = scene
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
   if (selected) {
@@ -309,12 +311,17 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   context.fill()
   context.font = FONT_TITLE
   context.fillStyle = theme.ink
-  context.fillText(cutText(context, track.title, scene.gutter - 32), 22, middle)
-  const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
+  const room = scene.gutter - 28
+  const [thread, ...holds] = track.title.split(' · ')
+  // In a narrow column, what the track holds takes the second line.
+  const isSplit = !small && holds.length > 0 && context.measureText(track.title).width > room
+  context.fillText(cutMiddle(context, isSplit ? thread : track.title, room), 22, middle)
+  const values = track.kind === 'counter' ? counterText(scene, track.counter) : ''
+  const subtitle = isSplit ? holds.join(' · ') : values || track.subtitle
   if (!small && subtitle) {
     context.font = FONT
     context.fillStyle = theme.mute
-    context.fillText(cutText(context, subtitle, scene.gutter - 32), 22, middle + 16)
+    context.fillText(cutText(context, subtitle, room), 22, middle + 16)
   }
 }
 

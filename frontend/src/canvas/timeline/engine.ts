@@ -4,24 +4,30 @@ import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { type Arrangement, arrangeLanes } from '../../lib/laneOrder'
 import type { TileKey } from '../../lib/tiles'
+import type { Point } from '../../lib/tooltipPosition'
 import type { Move } from '../movableViewport'
 import type { Theme } from '../surface'
 import type { Range } from '../viewport'
-import { type ColorBy, Colors, Strip } from './colors'
+import { type ColorBy, Colors, NOTHING_HIDDEN, Strip } from './colors'
 import type { Counters } from './counters'
 import { drawTimeline } from './draw'
-import { GUTTER, HEAD, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
+import { BAR, GUTTER, HEAD, type Layout, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
 import { type LegendEntry, legendOf } from './legend'
 import type { Item, Spot, TimelineModel } from './model'
 import {
   type Arrow,
   arrowAt,
   type Bookmark,
+  barPoints,
+  curveOf,
+  curvePoints,
   type Gap,
   matchByNumber,
+  rowY,
   type Scene,
   type Step,
   toTime,
+  toX,
   visibleTracks,
 } from './scene'
 import { type TimelineEvents, TimelineViewport } from './timelineViewport'
@@ -30,6 +36,8 @@ export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
   hits: readonly Spot[]
+  /** Events that match the search; null: names decide. */
+  hitEvents: ReadonlySet<number> | null
   marks: readonly number[]
   counters: Counters | null
   steps: readonly Step[]
@@ -41,6 +49,7 @@ export const NO_OVERLAYS: Overlays = {
   arrows: [],
   gaps: [],
   hits: [],
+  hitEvents: null,
   marks: [],
   counters: null,
   steps: [],
@@ -60,26 +69,44 @@ export const INITIAL_SCENE = {
   range: null,
 }
 
+/** Where tracks are, for their heads and the scroll bar. */
+export interface TrackStack {
+  layout: Layout
+  scroll: number
+  gutter: number
+  /** Pixels of the area that scrolls. */
+  room: number
+}
+
+interface EngineEvents extends TimelineEvents {
+  /** Tracks moved, or have another size. */
+  onTracks(stack: TrackStack): void
+}
+
 /** When the first complete picture stood: read by `make bench-timeline`. */
 const DRAWN = 'torch-trace-timeline-drawn'
 /** Pinned tracks take so much of the height at the most. */
 const PINNED = 0.75
+/** Arrows that a tooltip avoids. */
+const MOST_CLEAR = 20
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
 export class TimelineEngine extends TimelineViewport {
   readonly model: TimelineModel
-  protected readonly events: TimelineEvents
+  protected readonly events: EngineEvents
   readonly scene: Scene
-  private arrangement: Arrangement = { pinned: [], moved: [], filter: '' }
+  private arrangement: Arrangement = { pinned: [], moved: [], filter: '', hidden: [] }
+  private lastStack: TrackStack | null = null
   private collapsed: ReadonlySet<string> = new Set()
+  private hidden = NOTHING_HIDDEN
 
   constructor(
     canvas: HTMLCanvasElement,
     model: TimelineModel,
     theme: Theme,
     view: Range,
-    events: TimelineEvents,
+    events: EngineEvents,
     keysFrom: readonly Window[],
   ) {
     super(canvas, keysFrom)
@@ -94,6 +121,7 @@ export class TimelineEngine extends TimelineViewport {
       colors: new Colors(theme, 'kind', model.head.categories, model.store),
       strip: new Strip(),
       match: null,
+      picked: [],
       ...INITIAL_SCENE,
       ...NO_OVERLAYS,
     }
@@ -102,11 +130,13 @@ export class TimelineEngine extends TimelineViewport {
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.scene.colors.by, this.scene.colors.classes)
+    this.setColors(this.scene.colors.by, this.scene.colors.classes, this.hidden)
   }
 
-  setColors(by: ColorBy, classes: KernelClasses | null): void {
-    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store, classes)
+  setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
+    this.hidden = hidden
+    const { head, store } = this.model
+    this.scene.colors = new Colors(this.scene.theme, by, head.categories, store, classes, hidden)
     this.redraw()
   }
 
@@ -120,6 +150,12 @@ export class TimelineEngine extends TimelineViewport {
     this.scene.selected = spot
     const stays = before?.lane === spot?.lane && before?.row === spot?.row && before?.start === spot?.start
     if (spot && !stays) this.bring(spot.lane, spot.row)
+    this.redraw()
+  }
+
+  /** Outlines events that are selected together. */
+  setPicked(picked: readonly Spot[]): void {
+    this.scene.picked = picked
     this.redraw()
   }
 
@@ -146,14 +182,23 @@ export class TimelineEngine extends TimelineViewport {
     super.reveal(spot, how)
   }
 
-  /** Scrolls to a row; a closed track that does not draw it is opened, and scrolled to once it is. */
+  /** Scrolls to a row; a closed or hidden track that does not draw it is opened, and scrolled to once it is. */
   private bring(lane: number, row: number): void {
     const placed = this.scene.layout.lanes.get(lane)?.placed
-    if (placed && row >= placed.rows) this.events.onOpen(placed.track.id)
-    this.scrollTo(lane, row)
+    if (!placed || row >= placed.rows) this.events.onOpen(this.model.lanes[lane].id)
+    this.scrollToRow(lane, row)
   }
 
-  private scrollTo(lane: number, row: number): void {
+  /** Scrolls to a track unless it is visible. */
+  bringTrack(id: string): void {
+    const { layout, scroll } = this.scene
+    const placed = layout.rest.find(({ track }) => track.id === id)
+    if (!placed) return
+    const low = placed.top + Math.min(placed.height, this.room) - this.room
+    this.scrollTo(clamp(scroll, low, placed.top))
+  }
+
+  private scrollToRow(lane: number, row: number): void {
     const top = this.topOf(lane, row)
     const room = this.roomOf(this.canvas.clientHeight)
     if (top !== null && !this.isWithin(top, room)) this.scrollBy(top - room / 3 - this.scene.scroll)
@@ -174,10 +219,23 @@ export class TimelineEngine extends TimelineViewport {
   }
 
   scrollBy(pixels: number): void {
-    const { layout } = this.scene
-    const most = Math.max(0, layout.content - this.roomOf(this.canvas.clientHeight))
-    this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
+    this.scrollTo(this.scene.scroll + pixels)
+  }
+
+  scrollTo(pixels: number): void {
+    this.scene.scroll = clamp(pixels, 0, Math.max(0, this.scene.layout.content - this.room))
     this.redraw()
+  }
+
+  private get room(): number {
+    return this.roomOf(this.canvas.clientHeight)
+  }
+
+  protected override selectedPoint(): Point | null {
+    const { scene } = this
+    const y = scene.selected && rowY(scene, scene.selected.lane, scene.selected.row)
+    if (!scene.selected || y === null) return null
+    return { x: Math.max(scene.gutter, toX(scene, scene.selected.start)) + 1, y: y + BAR / 2 }
   }
 
   protected override onResize(): void {
@@ -194,13 +252,14 @@ export class TimelineEngine extends TimelineViewport {
     const room = (this.canvas.clientHeight - HEAD) * PINNED
     this.scene.layout = layoutTracks(tracks, order, pinned, this.collapsed, room)
     this.scrollBy(0)
-    if (selected && stays) this.scrollTo(selected.lane, selected.row)
+    if (selected && (stays || top === null)) this.scrollToRow(selected.lane, selected.row)
   }
 
   protected override measure(width: number, height: number): boolean {
     const { scene } = this
+    const isDrawable = super.measure(width, height)
     scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plot.width)
-    return super.measure(width, height)
+    return isDrawable
   }
 
   protected draw(context: CanvasRenderingContext2D): void {
@@ -209,6 +268,7 @@ export class TimelineEngine extends TimelineViewport {
 
   /** Requests visible tiles, then neighbours and coarser substitutes. */
   protected override afterDraw(): void {
+    this.report()
     const { scene, model } = this
     const { view, level } = scene
     const groups = new Set<number>()
@@ -230,6 +290,15 @@ export class TimelineEngine extends TimelineViewport {
       now.every((tile) => model.store.has(tile))
     )
       performance.mark(DRAWN)
+  }
+
+  private report(): void {
+    const { layout, scroll, gutter } = this.scene
+    const now: TrackStack = { layout, scroll, gutter, room: this.room }
+    const before = this.lastStack
+    if (before && (Object.keys(now) as (keyof TrackStack)[]).every((key) => now[key] === before[key])) return
+    this.lastStack = now
+    this.events.onTracks(now)
   }
 
   private placedAt(y: number): { placed: Placed; inside: number } | null {
@@ -265,6 +334,15 @@ export class TimelineEngine extends TimelineViewport {
     const off = found.inside - rowTop(found.placed, row)
     if (off < -1 || off > 16) return null
     const slack = ((scene.view.end - scene.view.start) / (scene.width - scene.gutter)) * 3
-    return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
+    const item = scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
+    return item && scene.colors.hidesItem(item) ? null : item
+  }
+
+  /** Places of the canvas that a tooltip should leave free: the event's bar, and arrows. */
+  keepClear(item: Item | null, arrow: Arrow | null): Point[] {
+    const { scene } = this
+    const bar = item ? barPoints(scene, item) : []
+    const arrows = arrow ? [arrow] : scene.arrows.slice(0, MOST_CLEAR)
+    return [...bar, ...arrows.flatMap((one) => curvePoints(curveOf(scene, one)))]
   }
 }

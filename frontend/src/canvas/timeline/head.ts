@@ -27,6 +27,7 @@ export function drawHead(context: CanvasRenderingContext2D, scene: HeadStage, ma
 function drawRuler(context: CanvasRenderingContext2D, scene: Stage, marks: number[], step: number): void {
   const { width, theme, view } = scene
   const parts = divisions(step)
+  const label = scene.range && rangeLabel(context, scene, scene.range)
   context.save()
   context.beginPath()
   context.rect(scene.gutter, STRIP, width - scene.gutter, AXIS - STRIP)
@@ -42,7 +43,9 @@ function drawRuler(context: CanvasRenderingContext2D, scene: Stage, marks: numbe
     context.fillStyle = theme.mute
     context.fillRect(x, STRIP, 1, AXIS - STRIP)
     const text = tickLabel(mark, step, view.end)
-    if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, (STRIP + AXIS) / 2 - 2)
+    const end = x + 4 + context.measureText(text).width
+    const isCovered = label && end > label.left && x < label.left + label.wide
+    if (end < width && !isCovered) context.fillText(text, x + 4, (STRIP + AXIS) / 2 - 2)
   }
   if (scene.selected) drawPointer(context, toX(scene, scene.selected.start), theme.mark)
   context.restore()
@@ -133,31 +136,50 @@ export function drawCursor(context: CanvasRenderingContext2D, scene: Stage, time
   context.font = FONT
   const wide = context.measureText(text).width + 10
   const left = Math.min(Math.max(scene.gutter, x - wide / 2), scene.width - wide)
+  // Over the steps: the ruler's labels stay readable.
   context.fillStyle = theme.ink
-  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
+  context.fillRect(left, AXIS, wide, HEAD - AXIS - 1)
   context.fillStyle = theme.panel
-  context.fillText(text, left + 5, (STRIP + AXIS) / 2)
+  context.fillText(text, left + 5, (AXIS + HEAD) / 2)
+}
+
+/** Both ends of a range on the canvas; null if it is not visible. */
+function rangeEnds(scene: Stage, range: Range): [number, number] | null {
+  const from = Math.max(scene.gutter, toX(scene, Math.min(range.start, range.end)))
+  const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
+  return to < scene.gutter || from > scene.width ? null : [from, to]
+}
+
+/** The length of a range and its place on the ruler, which shows no other text there. */
+function rangeLabel(context: CanvasRenderingContext2D, scene: Stage, range: Range) {
+  const ends = rangeEnds(scene, range)
+  if (!ends) return null
+  const [from, to] = ends
+  const text = format(Math.abs(range.end - range.start), 'ns')
+  const { font } = context
+  context.font = FONT_TITLE
+  const wide = context.measureText(text).width + 12
+  context.font = font
+  // A narrow range has its length on its right, or on its left at the edge.
+  const outside = to + wide + 2 < scene.width ? to + 2 : from - wide - 2
+  return { text, wide, left: to - from < wide ? outside : (from + to - wide) / 2 }
 }
 
 export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range: Range): void {
-  const from = Math.max(scene.gutter, toX(scene, Math.min(range.start, range.end)))
-  const to = Math.min(scene.width, toX(scene, Math.max(range.start, range.end)))
-  if (to < scene.gutter || from > scene.width) return
+  const ends = rangeEnds(scene, range)
+  const label = rangeLabel(context, scene, range)
+  if (!ends || !label) return
+  const [from, to] = ends
   context.globalAlpha = 0.14
   context.fillStyle = scene.theme.mark
   context.fillRect(from, STRIP, to - from, scene.height)
   context.globalAlpha = 1
   context.fillRect(from, STRIP, 1, scene.height)
   context.fillRect(to - 1, STRIP, 1, scene.height)
-  const text = format(Math.abs(range.end - range.start), 'ns')
+  context.fillRect(label.left, STRIP + 3, label.wide, AXIS - STRIP - 6)
   context.font = FONT_TITLE
-  const wide = context.measureText(text).width + 12
-  if (to - from < wide) return
-  const left = (from + to - wide) / 2
-  context.fillStyle = scene.theme.mark
-  context.fillRect(left, STRIP + 3, wide, AXIS - STRIP - 6)
   context.fillStyle = scene.theme.onMark
-  context.fillText(text, left + 6, (STRIP + AXIS) / 2)
+  context.fillText(label.text, label.left + 6, (STRIP + AXIS) / 2)
 }
 
 export function drawFlags(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CounterSeries } from './counters'
-import { layoutTracks, ROW, rowAt, rowTop, tracksOf } from './layout'
+import { dropIndex, GUTTER, GUTTERS, gutterOf, layoutTracks, ROW, rowAt, rowTop, tracksOf } from './layout'
 import type { Lane } from './model'
 
 const lane = (id: string, isDevice: boolean, rows = 1): Lane => ({
@@ -100,5 +100,25 @@ describe('places', () => {
       expect(rowAt(placed, placed.top)).toBe(0)
       expect(rowAt(placed, placed.top + placed.height)).toBe(placed.rows - 1)
     }
+  })
+})
+
+describe('names', () => {
+  test('the column shrinks with the canvas: about 236, 120 and less', () => {
+    expect(gutterOf(0, 1225)).toBe(GUTTER)
+    expect(gutterOf(0, 910)).toBeGreaterThanOrEqual(115)
+    expect(gutterOf(0, 910)).toBeLessThanOrEqual(130)
+    expect(gutterOf(0, 640)).toBeLessThan(90)
+    expect(gutterOf(0, 200)).toBe(GUTTERS.narrowest)
+  })
+
+  test('a width that somebody chose stays, but at most half of the canvas', () => {
+    expect(gutterOf(300, 1225)).toBe(300)
+    expect(gutterOf(300, 400)).toBe(200)
+  })
+
+  test('a dragged track is dropped before the first one whose middle is below the pointer', () => {
+    const placed = [0, 40, 80].map((top) => ({ top, height: 40 }))
+    expect([-5, 19, 21, 61, 99, 500].map((y) => dropIndex(placed, y))).toEqual([0, 0, 1, 2, 2, 3])
   })
 })

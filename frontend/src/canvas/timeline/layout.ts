@@ -1,9 +1,25 @@
 // Vertical positions of timeline tracks, pinned ones first.
+import { clamp } from '../../lib/axisTicks'
 import type { CounterSeries } from './counters'
 import type { Lane } from './model'
 
 export const GUTTER = 236
-export const GUTTERS = { narrowest: 110, widest: 520 }
+export const GUTTERS = { narrowest: 60, widest: 520 }
+/** Canvas widths at which the names get their full width, and a small one. */
+const WIDE = 1150
+const SMALL_SCREEN = 900
+const SMALL_GUTTER = 120
+
+/** Width of the names of tracks: the wish (0 = none), within limits of the canvas. */
+export function gutterOf(wish: number, width: number): number {
+  const usual =
+    width < SMALL_SCREEN
+      ? (SMALL_GUTTER * width) / SMALL_SCREEN
+      : SMALL_GUTTER + ((GUTTER - SMALL_GUTTER) * (width - SMALL_SCREEN)) / (WIDE - SMALL_SCREEN)
+  const most = Math.max(GUTTERS.narrowest, Math.min(GUTTERS.widest, width / 2))
+  return Math.round(clamp(wish || Math.min(usual, GUTTER), GUTTERS.narrowest, most))
+}
+
 export const STRIP = 38
 export const AXIS = 62
 export const HEAD = 80
@@ -34,6 +50,12 @@ export interface Layout {
   fixed: number
   content: number
   lanes: ReadonlyMap<number, { placed: Placed; pinned: boolean }>
+}
+
+/** Index at which a dragged track is dropped: `y` is the pointer's place in the region. */
+export function dropIndex(placed: readonly Pick<Placed, 'top' | 'height'>[], y: number): number {
+  const at = placed.findIndex(({ top, height }) => y < top + height / 2)
+  return at < 0 ? placed.length : at
 }
 
 /** Counters come before the first lane of their device, or before the first thread. */

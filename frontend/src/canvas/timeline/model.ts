@@ -47,6 +47,17 @@ export interface Piece {
   goesOn: boolean
 }
 
+/** Colour kinds of tracks, by the end of their ids. */
+const TRACK_KINDS: Record<string, string> = {
+  work: 'kernel',
+  notes: 'annotation',
+  calls: 'operator',
+  python: 'python',
+  waits: 'sync',
+  async: 'async',
+}
+export const trackKind = (id: string) => TRACK_KINDS[id.slice(id.lastIndexOf('/') + 1)] ?? 'other'
+
 const CELLS = 256
 const PIXELS = 2
 

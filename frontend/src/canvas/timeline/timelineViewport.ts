@@ -1,16 +1,35 @@
 // Input of the timeline of one or several ranks, beyond that of every movable canvas.
 import { clamp } from '../../lib/axisTicks'
+import type { WheelStyle } from '../../lib/wheel'
 import { type Limits, MovableViewport, type Move } from '../movableViewport'
 import type { Drag, Point, Range } from '../viewport'
-import { AXIS, GUTTER, GUTTERS, HEAD, STRIP } from './layout'
+import { AXIS, gutterOf, HEAD, STRIP } from './layout'
 import type { Item, Spot } from './model'
 import { type Arrow, type Stage, toTime, toX } from './scene'
+
+/** A place of the canvas for which a menu was asked. */
+export interface MenuSpot {
+  item: Item | null
+  /** Id of the track, null = none. */
+  track: string | null
+  /** null over the names of tracks. */
+  time: number | null
+  /** The pointer in the window. */
+  at: Point
+}
 
 export interface TimelineEvents {
   /** The window moved (already clamped); called on every change. */
   onView(view: Range, move: Move): void
   /** A click or a key chose an item; null = nothing. */
   onPick(item: Item | null): void
+  /** Ctrl or Cmd and a click: the event joins the selection, or leaves it. */
+  onPickMore(item: Item): void
+  /** A plain wheel moved the tracks, or found nothing to move. */
+  onWheelScroll(): void
+  /** The next click sets this point of a measurement; null = no measurement. */
+  onMeasure(point: 'first' | 'second' | null): void
+  onMenu(spot: MenuSpot): void
   /** A key led along an arrow to another event. */
   onFollow(event: number, spot: Spot): void
   /** `at`: the pointer in the window. */
@@ -19,12 +38,12 @@ export interface TimelineEvents {
   onUndo(): void
   /** Sets a bookmark at a time, or opens an existing one. */
   onBookmark(time: number): void
-  /** The names of the tracks have another width. */
+  /** The names of the tracks have another width; 0 = the usual one. */
   onGutter(width: number): void
   /** A range was measured; null = cleared. */
   onRange(range: Range | null): void
   onToggle(id: string): void
-  /** Id of a closed track that hides a hit. */
+  /** Id of a closed or hidden track with an event to show. */
   onOpen(id: string): void
 }
 
@@ -34,6 +53,8 @@ const TWO_STEPS = 32
 /** Grab distance in pixels of the label edge and of bookmarks. */
 const EDGE = 6
 const FLAG = 7
+/** Measured points snap to edges of events that are so near, in pixels. */
+const SNAP = 8
 /** Time limit for the second click of a double click. */
 const DOUBLE_MS = 400
 
@@ -53,6 +74,9 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
   protected abstract arrowAt(x: number, y: number): Arrow | null
   abstract scrollBy(pixels: number): void
   private zoomedAt = Number.NEGATIVE_INFINITY
+  private gutterWish = 0
+  /** The first point of a measurement, NaN until it is set; null = no measurement. */
+  private ruler: number | null = null
 
   protected override get limits(): Limits {
     const { start, end } = this.model
@@ -64,11 +88,56 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     return { left, width: Math.max(100, this.canvas.clientWidth - left) }
   }
 
+  /** 0: the usual width, which depends on that of the canvas. */
   setGutter(width: number): void {
-    const wide = clamp(Math.round(width), GUTTERS.narrowest, GUTTERS.widest)
-    if (wide === this.scene.gutter) return
-    this.scene.gutter = wide
+    this.gutterWish = width
+    this.scene.gutter = gutterOf(width, this.canvas.clientWidth)
     this.redraw()
+  }
+
+  setWheel(style: WheelStyle): void {
+    this.wheelStyle = style
+  }
+
+  /** Measures from a time to the next click; without a time, two clicks. */
+  measureFrom(time = Number.NaN): void {
+    this.ruler = time
+    this.events.onMeasure(Number.isNaN(time) ? 'first' : 'second')
+    this.redraw()
+  }
+
+  private stopMeasuring(): void {
+    if (this.ruler === null) return
+    this.ruler = null
+    this.events.onMeasure(null)
+  }
+
+  /** The time at a point, or the nearest edge of the event there. */
+  private snapped({ x, y }: Point): number {
+    const item = this.itemAt(x, y)
+    const edges = item ? [item.start, item.start + item.dur] : []
+    const off = (time: number) => Math.abs(toX(this.scene, time) - x)
+    const [edge] = edges.filter((time) => off(time) <= SNAP).sort((a, b) => off(a) - off(b))
+    return Math.round(edge ?? toTime(this.scene, x))
+  }
+
+  private measurePoint(point: Point): void {
+    const [from, to] = [this.ruler, this.snapped(point)]
+    if (from === null) return
+    if (Number.isNaN(from)) {
+      this.measureFrom(to)
+      return
+    }
+    if (from === to) return
+    this.stopMeasuring()
+    this.mark({ start: Math.min(from, to), end: Math.max(from, to) })
+  }
+
+  /** Marks a range and tells the page. */
+  mark(range: Range): void {
+    if (range.end <= range.start) return
+    this.setRange(range)
+    this.events.onRange(range)
   }
 
   setRange(range: Range | null): void {
@@ -77,7 +146,7 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
   }
 
   /** Shows a time with a little around it. */
-  private focus({ start, end }: Range): void {
+  focus({ start, end }: Range): void {
     const span = Math.max(end - start, 100)
     this.move(start - span * 0.1, span * 1.2)
   }
@@ -109,12 +178,15 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
   protected override measure(width: number, height: number): boolean {
     this.scene.width = width
     this.scene.height = height
+    this.scene.gutter = gutterOf(this.gutterWish, width)
     return width >= this.scene.gutter + 20 && height >= HEAD
   }
 
   protected override look(): void {
     const { pointer, scene } = this
     scene.cursor = pointer && pointer.x >= scene.gutter ? toTime(scene, pointer.x) : null
+    if (pointer && scene.cursor !== null && this.ruler !== null && !Number.isNaN(this.ruler))
+      scene.range = { start: this.ruler, end: this.snapped(pointer) }
     super.look()
     scene.hover = this.hovered?.item ?? null
   }
@@ -136,8 +208,15 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     this.scrollBy(-pixels)
   }
 
-  protected override moveAcross(pixels: number): void {
+  protected override moveAcross(pixels: number): boolean {
+    const before = this.scene.scroll
     this.scrollBy(pixels)
+    return this.scene.scroll !== before
+  }
+
+  protected override onWheel(event: WheelEvent): void {
+    super.onWheel(event)
+    if (this.wheelStyle === 'scroll' && !event.ctrlKey && !event.metaKey && !event.shiftKey) this.events.onWheelScroll()
   }
 
   private isOnEdge(x: number): boolean {
@@ -154,6 +233,7 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     if (this.isOnEdge(x)) return 'ew-resize'
     if (this.flagAt(point) !== undefined) return 'pointer'
     if (x < this.scene.gutter) return y > HEAD ? 'pointer' : 'default'
+    if (this.ruler !== null) return 'crosshair'
     return y < AXIS && y > STRIP ? 'col-resize' : 'default'
   }
 
@@ -200,7 +280,13 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     } else if (x < scene.gutter && y > HEAD) {
       const id = this.titleAt(y)
       if (id !== null) events.onToggle(id)
-    } else {
+    } else if (this.ruler !== null) this.measurePoint(point)
+    else {
+      const item = event.ctrlKey || event.metaKey ? this.itemAt(x, y) : null
+      if (item?.count === 1) {
+        events.onPickMore(item)
+        return
+      }
       if (scene.range) this.clearRange()
       this.choose(point, event)
     }
@@ -219,12 +305,30 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     else this.events.onPick(item)
   }
 
+  /** Where the selected event is drawn, for a menu that a key opens. */
+  protected selectedPoint(): Point | null {
+    return null
+  }
+
+  protected override onContextMenu(point: Point, event: MouseEvent): void {
+    event.preventDefault()
+    const box = this.canvas.getBoundingClientRect()
+    const here = (event.button === 2 ? null : this.selectedPoint()) ?? point
+    this.events.onMenu({
+      item: this.itemAt(here.x, here.y),
+      track: here.y > HEAD ? this.titleAt(here.y) : null,
+      time: here.x < this.scene.gutter ? null : Math.round(toTime(this.scene, here.x)),
+      at: { x: box.left + here.x, y: box.top + here.y },
+    })
+  }
+
   protected override onDoubleClick({ x, y }: Point, event: MouseEvent): void {
     if (this.isOnEdge(x)) {
-      this.setGutter(GUTTER)
-      this.events.onGutter(GUTTER)
+      this.setGutter(0)
+      this.events.onGutter(0)
       return
     }
+    if (this.ruler !== null) return
     const item = this.itemAt(x, y)
     if (!item || event.timeStamp - this.zoomedAt < DOUBLE_MS) return
     this.focus({ start: item.start, end: item.start + item.dur })
@@ -232,6 +336,7 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
 
   protected override readonly acts: Record<string, () => void> = {
     Escape: () => {
+      this.stopMeasuring()
       this.clearRange()
       this.events.onPick(null)
     },
@@ -250,11 +355,9 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     /** Marks the selected event, else the visible range. */
     m: () => {
       const { start, end } = this.scene.selected ?? this.scene.view
-      const range = { start: Math.round(start), end: Math.round(end) }
-      if (range.end <= range.start) return
-      this.setRange(range)
-      this.events.onRange(range)
+      this.mark({ start: Math.round(start), end: Math.round(end) })
     },
+    r: () => this.measureFrom(),
   }
 
   protected override walk(key: string, isShift: boolean): boolean {

@@ -2,14 +2,18 @@
 
 import { Button, Tooltip } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
+import { joinIds } from '../../lib/laneOrder'
 import { type Address, addressText, sameAddress } from '../../lib/profiles'
+import { rankKey } from '../../lib/rankSelection'
+import { alignedSteps } from '../../lib/stepSelection'
 import type { Values } from '../../state/tensorboardHash'
-import { openProfile, setRoute, useRoute } from '../../state/urlState'
+import { openProfile, openView, setRoute, useRoute } from '../../state/urlState'
 import { CapturePicker } from '../../widgets/capturePicker'
 import { Choice } from '../../widgets/choice'
 import { SwapIcon } from '../../widgets/icons'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { StepsPicker } from '../../widgets/stepsPicker'
+import { CandidatesMenu } from './candidates'
 import css from './compareBar.module.css'
 
 export const MEASURES = [
@@ -37,8 +41,21 @@ function swap(baseline: Address, exp: Address, route: Values): void {
   openProfile({ ...baseline, ...chosen, ...baselineState(exp, steps, window, capture) })
 }
 
+/** The timeline of both sides, aligned by step. The window shows the longer of the two steps. */
+function showBothTimelines(exp: Profile, baseline: Profile, route: Values): void {
+  const sides = [exp, baseline].map(({ steps }) => steps)
+  const labels = sides.map((steps) => steps.map(({ label }) => label))
+  const aligned = alignedSteps(labels[0], labels[1], route.steps ?? '', route.base_steps ?? '')
+  const [one, other] = sides.map((steps, i) => steps.find(({ label }) => label === aligned[i]))
+  const lengths = [one, other].map((step) => (step ? step.end_ns - step.start_ns : 0))
+  const room = Math.max(...lengths)
+  const shown: Values = one ? { start_ns: String(one.start_ns), end_ns: String(one.start_ns + room) } : {}
+  openView('timeline', { ranks: joinIds([rankKey(exp, baseline)]), detail: 'thin', ...shown })
+}
+
 export function CompareBar(props: {
   catalog: Catalog
+  expProfile: Profile
   exp: Address
   steps: string
   baseline: Address | null
@@ -48,7 +65,7 @@ export function CompareBar(props: {
   measures: typeof MEASURES
   measure: string
 }) {
-  const { catalog, exp, steps, baseline, profile, reload, measures, measure } = props
+  const { catalog, expProfile, exp, steps, baseline, profile, reload, measures, measure } = props
   const route = useRoute()
   const baseSteps = route.base_steps ?? ''
   const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
@@ -67,6 +84,7 @@ export function CompareBar(props: {
           <small>Experiment: above</small>
         </div>
         <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+        <CandidatesMenu catalog={catalog} exp={exp} baseline={baseline} />
         {profile?.state === 'ready' && (
           <StepsPicker
             all={profile.steps}
@@ -95,6 +113,11 @@ export function CompareBar(props: {
           Swap
         </Button>
       </Tooltip>
+      {profile?.state === 'ready' && baseline && !sameAddress(baseline, exp) && (
+        <Button size="sm" variant="default" onClick={() => showBothTimelines(expProfile, profile, route)}>
+          Show both timelines
+        </Button>
+      )}
       <div className={css.how}>
         <Choice
           size="sm"

@@ -3,19 +3,11 @@
 import { Button } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
+import type { Breakdown, Catalog, Link, Profile, Tree, View } from '../../api/payloads'
+import { defaultBaseline, hasOtherProfile, resolveBaseline } from '../../lib/baselines'
+import { isWithinNoise } from '../../lib/color'
 import { format } from '../../lib/format'
-import {
-  type Address,
-  addressText,
-  defaultBaseline,
-  hasOtherProfile,
-  ofModel,
-  resolveBaseline,
-  sameAddress,
-  spanOf,
-  spanVersion,
-} from '../../lib/profiles'
+import { type Address, addressText, ofModel, sameAddress, spanOf, spanVersion } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import { treeSequence } from '../../lib/treeOrder'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
@@ -36,17 +28,25 @@ import { ProblemPanel } from '../../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
 import { TreeTable } from '../../widgets/tree'
-import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
+import { isSmall, Waterfall, WaterfallTable } from '../../widgets/waterfall'
 import { WindowBar } from '../../widgets/windowBar'
+import { Candidates } from './candidates'
 import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
 import { ComparedRow, type Side } from './comparedRow'
 import { diffTables, haveOtherVendors } from './diffTables'
+import { StepTimes } from './stepTimes'
 import basicsCss from '../../widgets/basics.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './diff.module.css'
 
 const CHOSEN = ['steps', 'window', 'capture'] as const
+/** Rule of the finding about training stages that changed in opposite directions. */
+const PHASES = 'phases_changed'
+/** State of the table that a link to rows replaces. */
+const NO_FILTERS: Values = { group: '', where: '', search: '', sort: '', desc: '', cols: '', row: '' }
+const ROWS = 'compared-rows'
+const TREE = 'compared-calls'
 const WITHOUT_KIND = ['node_kind']
 /** Most bars that fit beside the settings. */
 const MOST_NARROW = 7
@@ -86,6 +86,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
     <div className={css.diff}>
       <CompareBar
         catalog={catalog}
+        expProfile={profile}
         exp={exp}
         steps={steps}
         baseline={baseline}
@@ -102,7 +103,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
       )}
       {ask.profile && <CaptureProblem profile={ask.profile} side="Baseline" />}
       {!baseline && !named ? (
-        <Question />
+        <Question catalog={catalog} exp={exp} />
       ) : !baseline ? (
         <MissingBaseline
           catalog={catalog}
@@ -148,10 +149,11 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
   )
 }
 
-const Question = () => (
+const Question = ({ catalog, exp }: { catalog: Catalog; exp: Address }) => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>
-    <p>No similar run was found in this log directory. Choose the baseline above.</p>
+    <p>No profile is similar enough to be the automatic baseline. Choose one of these, or any other above:</p>
+    <Candidates catalog={catalog} exp={exp} label="Suggested baselines" />
   </div>
 )
 
@@ -231,13 +233,15 @@ function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: 
         {(view) => <Page view={view} />}
       </ViewFrame>
       {resource.data && (
-        <TableSection
-          view="diff"
-          base={query}
-          groups={diffTables(resource.data)}
-          placeholder="Search names, text or /regex/"
-          detail={(row, table) => <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />}
-        />
+        <div id={ROWS} className={css.target}>
+          <TableSection
+            view="diff"
+            base={query}
+            groups={diffTables(resource.data)}
+            placeholder="Search names, text or /regex/"
+            detail={(row, table) => <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />}
+          />
+        </div>
       )}
     </>
   )
@@ -262,11 +266,13 @@ function Page({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
   const waterfall = payloadByName(view, 'waterfall', 'breakdown')
-  const idle = payloadByName(view, 'idle_waterfall', 'breakdown')
+  const isSame = waterfall && (isSmall(waterfall, waterfall.total) || isWithinNoise(waterfall.interval))
+  const noise = isSame ? 'delta_step_ns' : ''
   const tree = payloadByName(view, 'call_tree', 'tree')
   const settings = payloadByName(view, 'settings', 'table')
   const first = headline ? findings[0] : undefined
-  const others = first ? findings.slice(1) : findings
+  const phases = findings.find(({ rule }) => rule === PHASES)
+  const others = findings.filter((notice) => notice !== first && notice !== phases)
   const differs = settings !== null && settings.total_rows > 0
   const mind = others.length > 0 && (
     <Card title="Before you compare" className={layoutCss.span12}>
@@ -281,14 +287,21 @@ function Page({ view }: { view: View }) {
   return (
     <div className={layoutCss.grid}>
       {headline && (
-        <HeadlineCard below>
-          <Headline figures={headline.figures} />
-          {first && (
-            <HeadlineSentence severity={first.severity}>
-              <Sentence notice={first} text={first.text} />{' '}
-              {first.todo && <Sentence notice={first} text={first.todo} />}
-            </HeadlineSentence>
-          )}
+        <HeadlineCard>
+          <StepTimes view={view}>
+            <Headline figures={headline.figures} noise={noise} />
+            {first && (
+              <HeadlineSentence severity={first.severity}>
+                <Sentence notice={first} text={first.text} noise={noise} />{' '}
+                {first.todo && <Sentence notice={first} text={first.todo} />}
+              </HeadlineSentence>
+            )}
+            {phases && (
+              <HeadlineSentence severity={phases.severity}>
+                <Sentence notice={phases} text={phases.text} />
+              </HeadlineSentence>
+            )}
+          </StepTimes>
         </HeadlineCard>
       )}
       {isFirst && mind}
@@ -303,10 +316,15 @@ function Page({ view }: { view: View }) {
           )}
         </div>
       )}
-      {idle && <WaterfallCard payload={idle} wide />}
       {tree && <TreeCard tree={tree} measure={measureLabel(view)} />}
     </div>
   )
+}
+
+/** Shows the rows of a part of the step: its table, or the call tree where no table has them. */
+function showRows({ params }: Link): void {
+  setRoute({ ...NO_FILTERS, ...params }, true)
+  document.getElementById(params.group ? ROWS : TREE)?.scrollIntoView({ block: 'start' })
 }
 
 function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
@@ -327,10 +345,10 @@ function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean })
     >
       {form === 'chart' ? (
         <div className={wide ? layoutCss.chart : `${layoutCss.chart} ${css.bars}`}>
-          <Waterfall payload={payload} height="100%" />
+          <Waterfall payload={payload} height="100%" onLink={showRows} />
         </div>
       ) : (
-        <WaterfallTable payload={payload} />
+        <WaterfallTable payload={payload} onLink={showRows} />
       )}
     </Card>
   )
@@ -368,7 +386,7 @@ function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
       }
     >
       {tree.rows.length > 0 ? (
-        <div data-testid="call-tree" className={css.calls}>
+        <div id={TREE} data-testid="call-tree" className={`${css.calls} ${css.target}`}>
           <TreeTable
             tree={tree}
             without={WITHOUT_KIND}

@@ -25,6 +25,13 @@ const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
 export const haveOtherVendors = (view: View) => payloadByName(view, BY_CLASS.table, 'table') !== null
 
+/** How many changes of a table are within noise. */
+function noteOf(view: View, { table }: Group): string {
+  const title = payloadByName(view, table, 'table')?.title
+  const figure = payloadByName(view, 'noise', 'figures')?.figures.find(({ metric }) => metric.title === title)
+  return String(figure?.value ?? '')
+}
+
 /** Ranges first; tables that do not exist are omitted, and next to ranges also tables without rows. */
 export function diffTables(view: View): Group[] {
   const kernels = haveOtherVendors(view) ? [BY_CLASS] : [KERNELS, ...BY_TYPE]
@@ -32,5 +39,5 @@ export function diffTables(view: View): Group[] {
   const rows = ({ table }: Group) => payloadByName(view, table, 'table')?.total_rows
   const ranges = rows(RANGES) !== undefined
   const shown = groups.filter((group) => (ranges ? (rows(group) ?? 0) > 0 : rows(group) !== undefined))
-  return ranges ? [RANGES, ...shown] : shown
+  return (ranges ? [RANGES, ...shown] : shown).map((group) => ({ ...group, note: noteOf(view, group) }))
 }

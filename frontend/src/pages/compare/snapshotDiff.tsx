@@ -3,8 +3,9 @@
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
+import { resolveBaseline } from '../../lib/baselines'
 import { familyScales, format } from '../../lib/format'
-import { type Address, addressText, ofModel, resolveBaseline, spanOf, spanVersion } from '../../lib/profiles'
+import { type Address, addressText, ofModel, spanOf, spanVersion } from '../../lib/profiles'
 import { StackBlock } from '../../parts/detailBlock'
 import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
@@ -19,6 +20,7 @@ import { ProblemPanel } from '../../widgets/problem'
 import { ProfilePickers } from '../../widgets/profilePickers'
 import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
 import { SmallTable } from '../../widgets/smallTable'
+import { Candidates, CandidatesMenu } from './candidates'
 import { baselineState, setBaseline } from './compareBar'
 import css from '../../parts/pageHead.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -50,6 +52,7 @@ export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
       <section className={css.figures} aria-label="Comparison">
         <b>Baseline</b>
         <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+        <CandidatesMenu catalog={catalog} exp={exp} baseline={baseline} />
       </section>
       {!baseline ? (
         <div className={basicsCss.panel}>
@@ -58,8 +61,9 @@ export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
             {named
               ? `Snapshot ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} was not found. `
               : ''}
-            Choose another snapshot of this log directory above.
+            Choose one of these, or any other above:
           </p>
+          <Candidates catalog={catalog} exp={exp} label="Suggested baselines" />
         </div>
       ) : ask.problem ? (
         <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />

@@ -1,109 +1,114 @@
-// Findings, ordered by saving.
+// Findings, most important first, and what fixing the selected ones leaves.
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Figure, Metric, Notice, Severity, View } from '../../api/payloads'
+import type { Figure, Notice, View } from '../../api/payloads'
 import { counted, format, formatRange } from '../../lib/format'
-import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { ViewFrame } from '../../parts/viewFrame'
-import { useView } from '../../state/data'
+import { useQuery, useView } from '../../state/data'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card, LinkButton } from '../../widgets/basics'
-import { Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
 import { savingsScale } from '../../widgets/saving'
-import { DISMISSED, restoreButtonId, useDismissals, useQueryWithoutDismissed } from './dismissedFindings'
+import { DISMISSED, restoreButtonId, useDismissals } from './dismissedFindings'
 import { FindingCard } from './findingCard'
-import { comparedWorkers, JobSentence, useRankVerdict } from './jobSentence'
+import { comparedWorkers, WaitingTimeLink } from './jobSentence'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './findings.module.css'
 
-const LOUDEST: Severity[] = ['high', 'medium', 'low', 'info']
+const noticesOf = (view: View, name: string) => payloadByName(view, name, 'notices')?.notices ?? []
+const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
+const toggled = (list: readonly string[], one: string) =>
+  list.includes(one) ? list.filter((each) => each !== one) : [...list, one]
 
-export function Findings(props: PageProps) {
-  const { base, profile } = props
-  const query = useQueryWithoutDismissed(base)
-  const resource = useView('findings', query)
-  return (
-    <ViewFrame resource={resource} bones={330} steps={String(base.steps ?? '')}>
-      {(view) => (
-        <Page view={view} base={query} whole={profile.steps.length > 0 ? 'step' : 'recording'} props={props} />
-      )}
-    </ViewFrame>
-  )
-}
-
-function Page({ view, base, whole, props }: { view: View; base: Query; whole: string; props: PageProps }) {
-  const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
+export function FindingsCard(props: { view: View; base: Query; whole: string; isJobRead: boolean; page: PageProps }) {
+  const { view, base, whole, isJobRead, page } = props
+  const { rule, fixed = '' } = useRoute()
+  const found = noticesOf(view, 'findings')
+  const dismissed = noticesOf(view, 'dismissed')
   const together = payloadByName(view, 'together', 'figures')?.figures ?? []
-  const found = payloadByName(view, 'findings', 'notices')?.notices ?? []
-  const dismissed = payloadByName(view, 'dismissed', 'notices')?.notices ?? []
-  const ignored = payloadByName(view, 'ignored', 'notices')?.notices ?? []
-  const about = [payloadByName(view, 'data_quality', 'notices'), payloadByName(view, 'failed', 'notices')].flatMap(
-    (each) => each ?? [],
-  )
-  const saving = found.filter((notice) => notice.saving)
-  const others = found
-    .filter((notice) => !notice.saving)
-    .sort((a, b) => LOUDEST.indexOf(a.severity) - LOUDEST.indexOf(b.severity))
-  const inJob = comparedWorkers(props) > 0
-  const verdict = useRankVerdict(props)
   const isRead = view.coverage.complete || view.coverage.window !== null
-  // A severe finding without a number comes before a small saving.
-  const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
-  const first = isLouder ? others[0] : (saving[0] ?? others[0])
-  const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
-  const { dismiss, restore } = useDismissals(rulesOf([...saving, ...others]), rulesOf(dismissed), view)
+  const { dismiss, restore } = useDismissals(rulesOf(found), rulesOf(dismissed), view)
+  const scale = useMemo(() => savingsScale(found), [found])
+  const chosen = useMemo(
+    () => fixed.split(',').filter((each) => found.some((notice) => notice.rule === each)),
+    [fixed, found],
+  )
+  const choose = (rules: readonly string[]) => setRoute({ fixed: rules.join(',') }, true)
+  const inJob = comparedWorkers(page) > 0
+  const about = ['data_quality', 'failed'].flatMap((name) => payloadByName(view, name, 'notices') ?? [])
+  const saving = found.filter((notice) => notice.saving)
   return (
-    <div className={layoutCss.grid}>
-      <HeadlineCard below>
-        {isRead && <Headline figures={[...figures, ...totalText(together, found.length, whole)]} />}
-        <JobSentence {...props} verdict={verdict} findings={found} leads={false} />
-        {first ? (
-          <HeadlineSentence severity={first.severity}>
-            <b>
-              {verdict ? 'On this rank, fix first' : 'Fix first'}: {first.title}.
-              <TotalSaving notice={first} whole={whole} />
-            </b>{' '}
-            <Sentence notice={first} text={first.todo || first.text} />
-          </HeadlineSentence>
-        ) : (
-          <HeadlineSentence severity="info">
-            {isRead ? emptyText(together, whole) : 'Findings are limited: the file is truncated.'}
-          </HeadlineSentence>
+    <>
+      <Card
+        className={layoutCss.span12}
+        title="Findings"
+        subtitle={
+          saving.length > 0 ? 'most important first · savings overlap: select findings to combine them' : undefined
+        }
+        actions={
+          saving.length > 1 && (
+            <LinkButton onClick={() => choose(chosen.length > 0 ? [] : rulesOf(saving))}>
+              {chosen.length > 0 ? 'Clear selection' : `Select all ${saving.length}`}
+            </LinkButton>
+          )
+        }
+      >
+        {chosen.length > 0 && <Combined rules={chosen} base={base} whole={whole} />}
+        {found.length === 0 && (
+          <p className={textCss.none}>
+            {isRead ? emptyText(together, dismissed.length > 0) : 'Findings are limited: the file is truncated.'}
+          </p>
         )}
-      </HeadlineCard>
-      {saving.length > 0 && (
-        <List
-          title="By estimated saving"
-          subtitle={`share of the mean ${whole}, largest first. Savings overlap; do not add them.`}
-          notices={saving}
-          base={base}
-          inJob={inJob}
-          onDismiss={dismiss}
-        />
-      )}
-      {others.length > 0 && (
-        <List
-          title="Impact unknown"
-          subtitle="cannot be estimated from this trace"
-          notices={others}
-          base={base}
-          inJob={inJob}
-          onDismiss={dismiss}
-        />
-      )}
-      <DismissedList notices={dismissed} words="dismissed" onRestore={restore} />
-      <DismissedList notices={ignored} words="ignored by torch_trace_ignore" />
-      {isRead && <ChecksRun figures={together} isSaid={found.length === 0} />}
+        <ol className={css.list}>
+          {found.map((notice) => (
+            <FindingCard
+              key={notice.rule}
+              notice={notice}
+              scale={scale}
+              base={base}
+              isFixed={chosen.includes(notice.rule)}
+              onFix={() => choose(toggled(chosen, notice.rule))}
+              isOpen={notice.rule === rule}
+              onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
+              onDismiss={() => dismiss(notice.rule)}
+            >
+              {inJob && !isJobRead && <WaitingTimeLink notice={notice} />}
+            </FindingCard>
+          ))}
+        </ol>
+        <DismissedList notices={dismissed} words="dismissed" onRestore={restore} />
+        <DismissedList notices={noticesOf(view, 'ignored')} words="ignored by torch_trace_ignore" />
+        {isRead && <ChecksRun figures={together} isSaid={found.length === 0} />}
+      </Card>
       {about.map(({ name, title, notices }) => (
         <Card key={name} className={layoutCss.span12} title={title}>
           <NoticeList notices={notices} onLink={() => undefined} none="" />
         </Card>
       ))}
-    </div>
+    </>
+  )
+}
+
+/** The step time that the selected fixes leave: one simulation, no sum. */
+function Combined({ rules, base, whole }: { rules: readonly string[]; base: Query; whole: string }) {
+  const query = useQuery(base, { fixed: [...rules].sort().join(',') })
+  const resource = useView('findings', query)
+  const notice = resource.data && payloadByName(resource.data, 'after_fixes', 'notices')?.notices[0]
+  if (!notice?.saving) return <p className={css.combined}>Estimating the step time that remains</p>
+  const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
+  return (
+    <p className={css.combined} role="status" aria-busy={resource.busy} data-testid="combined">
+      {high > 0 && (
+        <>
+          With {counted(rules.length, 'fix', 'fixes')}, the {whole} takes{' '}
+          <b>{formatRange(step - high, step - low, 'ns')}</b> instead of <b>{format(step, 'ns')}</b> (up to{' '}
+          {format(high / step, 'ratio')} less).{' '}
+        </>
+      )}
+      <Sentence notice={notice} text={notice.text} />
+    </p>
   )
 }
 
@@ -112,35 +117,9 @@ const numberOf = (figures: readonly Figure[], key: string) => {
   return typeof value === 'number' ? value : null
 }
 
-function totalText(figures: readonly Figure[], count: number, whole: string): Figure[] {
-  const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
-  const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
-    (key) => numberOf(figures, key) ?? 0,
-  )
-  if (!upper || high === 0) return []
-  const title = count > 1 ? 'Fixing all findings saves' : 'Fixing this finding saves'
-  const metric: Metric = { ...upper.metric, title, unit: 'text' }
-  return [{ metric, value: formatRange(low, high, 'ns'), note: `up to ${format(share, 'ratio')} of the mean ${whole}` }]
-}
-
-function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
-  if (!notice.saving) return null
-  const { low_ns: low, high_ns: high, step_ns: step } = notice.saving
-  return (
-    <>
-      {' '}
-      Saves {formatRange(low, high, 'ns')} {whole === 'step' ? 'per step' : `of the ${whole}`}
-      {step > 0 && ` (up to ${format(high / step, 'ratio')})`}.
-    </>
-  )
-}
-
-function emptyText(figures: readonly Figure[], whole: string): string {
-  const busy = numberOf(figures, 'utilization')
-  const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
+function emptyText(figures: readonly Figure[], hasDismissed: boolean): string {
   const looked = counted(numberOf(figures, 'rules_looked') ?? 0, 'check')
-  const lacks = skippedText(figures) && ' The trace has no kernels.'
-  return `No problems found (${looked} run).${busy === null ? '' : ` Kernels run for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
+  return `No ${hasDismissed ? 'other ' : ''}problems found (${looked}).`
 }
 
 /** Skipped checks that need kernels. */
@@ -160,43 +139,11 @@ function ChecksRun(props: { figures: readonly Figure[]; isSaid: boolean }) {
   const silent = skippedText(figures)
   if (isSaid && !lacks && !left && !silent) return null
   return (
-    <p className={`${layoutCss.span12} ${css.looked}`}>
+    <p className={css.looked}>
       {looked === rules ? `All ${rules} checks ran` : `${looked} of ${rules} checks ran`}
       {left}.{silent}
-      {lacks && ` Not checked, because not recorded: ${lacks}.`}
+      {lacks && ` Some checks need data that is not recorded: ${lacks}.`}
     </p>
-  )
-}
-
-function List(props: {
-  title: string
-  subtitle: string
-  notices: Notice[]
-  base: Query
-  inJob: boolean
-  onDismiss: (rule: string) => void
-}) {
-  const { title, subtitle, notices, base, inJob, onDismiss } = props
-  const { rule } = useRoute()
-  const scale = useMemo(() => savingsScale(notices), [notices])
-  return (
-    <Card className={layoutCss.span12} title={title} subtitle={subtitle}>
-      <ol className={css.list}>
-        {notices.map((notice, i) => (
-          <FindingCard
-            key={notice.rule}
-            notice={notice}
-            rank={notice.saving ? i + 1 : undefined}
-            scale={scale}
-            base={base}
-            inJob={inJob}
-            isOpen={notice.rule === rule}
-            onToggle={() => setRoute({ rule: notice.rule === rule ? '' : notice.rule, sort: '', desc: '' }, true)}
-            onDismiss={() => onDismiss(notice.rule)}
-          />
-        ))}
-      </ol>
-    </Card>
   )
 }
 
@@ -205,7 +152,7 @@ function DismissedList(props: { notices: Notice[]; words: string; onRestore?: (r
   const [isOpen, setOpen] = useState(false)
   if (notices.length === 0) return null
   return (
-    <section className={`${layoutCss.span12} ${css.left}`} aria-label={words}>
+    <section className={css.left} aria-label={words}>
       <span className={textCss.mute}>
         {notices.length} {words}:
       </span>{' '}

@@ -1,18 +1,21 @@
+// What the other workers of a run say about this one. Their traces are read in the background.
 import type { Notice } from '../../api/payloads'
-import { counted } from '../../lib/format'
-import { spansOfRun, viewInfo } from '../../lib/profiles'
+import { counted, format } from '../../lib/format'
+import { modelNoun } from '../../lib/modelNouns'
+import { MOST_UNASKED, spansOfRun, unreadSpans, viewInfo } from '../../lib/profiles'
 import { HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
-import { useCachedView, useQuery } from '../../state/data'
-import { useRunRead } from '../../state/readRuns'
+import { useCachedView, useQuery, useView } from '../../state/data'
+import { setReadRequest, useReadRequest, useRunRead } from '../../state/readRuns'
 import { openView, workerLink } from '../../state/urlState'
-import { LinkButton } from '../../widgets/basics'
+import { LinkButton, SmallButton } from '../../widgets/basics'
 import { Sentence } from '../../widgets/notices'
 
 const VIEW = 'distributed'
 
-const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
+/** Whether the other ranks' traces say more about a finding. */
+export const needsJob = ({ evidence }: Notice) => evidence?.view === VIEW
 
 /** Number of workers in the Distributed view; 0 if unavailable. */
 export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' | 'profile'>): number {
@@ -20,44 +23,73 @@ export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' 
   return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
 }
 
-/** The rank's verdict in its job; null if unknown. */
-export function useRankVerdict(props: PageProps): Notice | null {
-  const { base, profile } = props
-  const { worker } = profile
-  const query = useQuery(base, { worker: '', of: worker })
-  const view = useCachedView(VIEW, query, String(useRunRead(base)), comparedWorkers(props) > 0)
-  return (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null
+export interface Job {
+  workers: number
+  /** The rank's sentence in its job; null if there is none, or not yet. */
+  verdict: Notice | null
+  isRead: boolean
+  /** Fraction that is read; null if nothing is being read. */
+  fraction: number | null
+  /** Unread traces that need consent; 0 = none. */
+  held: number
+  read: () => void
 }
 
-/** `findings`: of this rank. Without open questions there is no link. */
-export function JobSentence(
-  props: PageProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean },
-) {
-  const { profile, verdict, findings, leads } = props
+/** The rank in its job. Unread traces are read, many of them only with consent. */
+export function useJob(props: PageProps): Job {
+  const { base, profile, catalog } = props
   const workers = comparedWorkers(props)
+  const unread = unreadSpans(spansOfRun(catalog, profile, profile.model)).length
+  const wish = useReadRequest(base, VIEW)
+  const reads = wish === 'wanted' || unread <= (wish === 'stopped' ? 0 : MOST_UNASKED)
+  const query = useQuery(base, { worker: '', of: profile.worker })
+  const resource = useView(VIEW, query, workers > 0 && reads)
+  const cached = useCachedView(VIEW, query, String(useRunRead(base)), workers > 0 && !reads)
+  const view = resource.data ?? cached
+  return {
+    workers,
+    verdict: (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null,
+    isRead: view !== null,
+    fraction: workers > 0 && reads && resource.busy ? (resource.fraction ?? 0) : null,
+    held: workers > 0 && !reads && !view ? unread : 0,
+    read: () => setReadRequest(base, VIEW, 'wanted'),
+  }
+}
+
+export function JobSentence({ job, profile }: { job: Job; profile: PageProps['profile'] }) {
+  const { verdict, workers, fraction, held } = job
   if (verdict)
     return (
       <HeadlineSentence severity={verdict.severity}>
         <Sentence notice={verdict} text={verdict.text} wayOf={workerLink(profile)} />{' '}
-        <ToDistributed text="Distributed" />
+        <ToDistributed text="Compare all ranks" />
       </HeadlineSentence>
     )
-  if (!leads || workers === 0 || !findings.some(isOpen)) return null
+  if (held > 0)
+    return (
+      <HeadlineSentence severity="info">
+        Read the other {counted(held, modelNoun(profile.model))} to see which rank the others wait for.{' '}
+        <SmallButton onClick={job.read}>Start reading</SmallButton>
+      </HeadlineSentence>
+    )
+  if (fraction === null) return null
   return (
     <HeadlineSentence severity="info">
-      Open <ToDistributed text="Distributed" /> to see how much of this communication is waiting for other ranks (
-      {counted(workers, 'worker')} in this run).
+      <span role="status">
+        Reading {counted(workers, 'rank')} to see which one the others wait for
+        {fraction > 0 && ` (${format(fraction, 'ratio')})`}.
+      </span>
     </HeadlineSentence>
   )
 }
 
 const ToDistributed = ({ text }: { text: string }) => <LinkButton onClick={() => openView(VIEW, {})}>{text}</LinkButton>
 
-/** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
+/** Behind a finding that needs the other ranks. */
 export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
-  isOpen(notice) ? (
+  needsJob(notice) ? (
     <>
       {' '}
-      <ToDistributed text="See in Distributed how much of the communication is waiting" />
+      <ToDistributed text="Compare all ranks" />
     </>
   ) : null

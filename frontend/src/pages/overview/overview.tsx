@@ -1,14 +1,27 @@
-// Overview: answer, steps, findings, device time.
+// Overview: answer, steps, findings, device time. Findings are its body.
 
 import { type CSSProperties, useMemo, useState } from 'react'
-import type { Breakdown, Figure, Figures, Notice, Notices, Series, Severity, Slice, View } from '../../api/payloads'
-import type { Scale } from '../../lib/format'
+import type { Query } from '../../api/client'
+import type {
+  Breakdown,
+  Figure,
+  Figures,
+  Notice,
+  Notices,
+  Saving,
+  Series,
+  Severity,
+  Slice,
+  View,
+} from '../../api/payloads'
+import { formatRange } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
+import { viewInfo } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
-import { payloadByName } from '../../parts/payloadByName'
+import { figureOf, payloadByName } from '../../parts/payloadByName'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
 import { followLink, functionState } from '../../state/links'
@@ -18,15 +31,14 @@ import { BreakdownBar, BreakdownTable } from '../../widgets/breakdown'
 import { Chart, SeriesTable } from '../../widgets/chart'
 import { Switch } from '../../widgets/choice'
 import { FigureList, Headline, WindowedList } from '../../widgets/figures'
-import { Advice, BADGES, Sentence } from '../../widgets/notices'
+import { Advice, Sentence } from '../../widgets/notices'
 import { PayloadCard } from '../../widgets/payload'
-import { SavingBar, SavingText, savingsScale } from '../../widgets/saving'
 import { useQueryWithoutDismissed } from './dismissedFindings'
-import { JobSentence, useRankVerdict } from './jobSentence'
+import { FindingsCard } from './findings'
+import { type Job, JobSentence, needsJob, useJob } from './jobSentence'
 import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './overview.module.css'
-import topFindingsCss from './topFindings.module.css'
 
 const KNOWN = new Set([
   'headline',
@@ -68,34 +80,34 @@ const bones = (
 )
 
 export function Overview(props: PageProps) {
-  const { base } = props
-  const resource = useView('overview', useQueryWithoutDismissed(base))
+  const { base, profile } = props
+  const query = useQueryWithoutDismissed(base)
+  const resource = useView('overview', query)
   // The chart keeps all steps, so that others can be selected.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
+  const findings = useView('findings', query, viewInfo(profile, 'findings')?.available)
   return (
     <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
-      {(view) => <Page view={view} whole={whole.data ?? view} props={props} />}
+      {(view) => <Page view={view} whole={whole.data ?? view} findings={findings.data} query={query} props={props} />}
     </ViewFrame>
   )
 }
 
-function Page({ view, whole, props }: { view: View; whole: View; props: PageProps }) {
+function Page(of: { view: View; whole: View; findings: View | null; query: Query; props: PageProps }) {
+  const { view, whole, findings, query, props } = of
+  const job = useJob(props)
   const headline = payloadByName(view, 'headline', 'figures')
   const costs = payloadByName(view, 'largest_costs', 'notices')
   const every = payloadByName(whole, 'steps', 'series')
-  // A table of parts says more than one bar.
+  // A bar of parts says more than one column.
   const steps = every && every.x.length > 1 ? every : null
   const average = payloadByName(view, 'average_step', 'breakdown')
   const advice = payloadByName(view, 'findings', 'notices')
-  const left = payloadByName(view, 'left_out', 'figures')
   const outside = payloadByName(view, 'outside_steps', 'figures')
   const about = [
     payloadByName(view, 'trace_health', 'figures'),
     payloadByName(view, 'configuration', 'figures'),
   ].flatMap((card) => (card?.figures.length ? card : []))
-  const lacking = payloadByName(view, 'data_quality', 'notices')?.notices.some(
-    (notice) => notice.rule === 'kernels_missing',
-  )
   const names = Object.keys(view.payloads)
   const times = names.flatMap((name) =>
     /^device_(steps|time|idle|classes|cores)/.test(name) ? (payloadByName(view, name, 'breakdown') ?? []) : [],
@@ -107,31 +119,43 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
   // Without steps and devices, time by range takes the place of device time.
   const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
+  const left = many ? [] : times
+  const cards = many ? about : [...devices, ...about]
   return (
     <div className={layoutCss.grid}>
-      {headline && <Answer headline={headline} costs={costs} advice={advice} props={props} />}
-      {advice && (
-        <TopFindings
-          payload={advice}
-          left={left}
-          none={
-            !view.coverage.complete && !view.coverage.window
-              ? 'Findings are limited: the file is truncated.'
-              : lacking
-                ? 'The trace has no kernels: idle time and communication overlap are not checked.'
-                : `No${left ? ' other' : ''} problems found.`
-          }
-        />
+      {headline && (
+        <Answer headline={headline} costs={costs} first={advice?.notices[0] ?? null} job={job} props={props} />
       )}
       {steps && <StepsCard series={steps} wide={!average} calls={callsOf(average)} />}
       {average && <AverageCard payload={average} outside={outside} recorded={every !== null} wide={!steps} />}
-      <div className={`${layoutCss.span8} ${layoutCss.column}`}>
-        {!many && times.map((payload) => <TimeCard key={payload.name} payload={payload} />)}
-        {beside.map((name) => (
-          <PayloadCard key={name} payload={view.payloads[name]} onLink={followLink} onName={ROWS[name]} />
-        ))}
-      </div>
-      <SideCards cards={many ? about : [...devices, ...about]} />
+      {findings && (
+        <FindingsCard
+          view={findings}
+          base={query}
+          whole={every ? 'step' : 'recording'}
+          isJobRead={job.isRead}
+          page={props}
+        />
+      )}
+      {left.length + beside.length > 0 ? (
+        <>
+          <div className={`${layoutCss.span8} ${layoutCss.column}`}>
+            {left.map((payload) => (
+              <TimeCard key={payload.name} payload={payload} />
+            ))}
+            {beside.map((name) => (
+              <PayloadCard key={name} payload={view.payloads[name]} onLink={followLink} onName={ROWS[name]} />
+            ))}
+          </div>
+          <div className={`${layoutCss.span4} ${layoutCss.column}`}>
+            {cards.map((card) => (
+              <DeviceCard key={card.name} device={card} />
+            ))}
+          </div>
+        </>
+      ) : (
+        <CardRow cards={cards} />
+      )}
       {many && (
         <>
           <div className={`${layoutCss.span12} ${css.cards}`} style={width(400)}>
@@ -139,11 +163,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
               <TimeCard key={payload.name} payload={payload} />
             ))}
           </div>
-          <div className={`${layoutCss.span12} ${css.cards}`} style={width(250)} data-testid="devices">
-            {devices.map((device) => (
-              <DeviceCard key={device.name} device={device} />
-            ))}
-          </div>
+          <CardRow cards={devices} name="devices" />
         </>
       )}
       {rest
@@ -157,24 +177,47 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   )
 }
 
-function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices | null; props: PageProps }) {
-  const { headline, costs, advice, props } = of
-  const verdict = useRankVerdict(props)
-  const alarms = useMemo(() => {
-    const out = new Map<string, Severity>()
-    for (const notice of advice?.notices ?? []) {
-      if (notice.measure && (notice.severity === 'high' || notice.severity === 'medium') && !out.has(notice.measure))
-        out.set(notice.measure, notice.severity)
-    }
-    return out
-  }, [advice])
+/** Share of the step that a headline figure loses. */
+const LOST: Record<string, (value: number) => number> = {
+  utilization: (busy) => 1 - busy,
+  waiting_for_input: (share) => share,
+  communication_exposed: (share) => share,
+}
+/** Lost shares from which a figure is medium or high; the server's severities use the same (analysis/severity.py). */
+const MEDIUM = 0.05
+const HIGH = 0.2
+/** The figures of an incomplete recording are no alarm. */
+const NO_ALARM = new Set(['recording', 'GPU work not recorded', 'recording started late', 'file truncated'])
+
+function alarmsOf(figures: readonly Figure[]): Map<string, Severity> {
+  const out = new Map<string, Severity>()
+  for (const { metric, value } of figures) {
+    const lost = typeof value === 'number' ? (LOST[metric.key]?.(value) ?? 0) : 0
+    if (lost >= MEDIUM) out.set(metric.key, lost >= HIGH ? 'high' : 'medium')
+  }
+  return out
+}
+
+function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | null; job: Job; props: PageProps }) {
+  const { headline, costs, first, job, props } = of
+  const { profile } = props
+  const limit = costs?.notices[0] && figureOf(costs.notices[0], 'limit')?.value
+  const alarms = useMemo(
+    () => (NO_ALARM.has(String(limit)) ? new Map() : alarmsOf(headline.figures)),
+    [headline, limit],
+  )
+  // A small wait of this rank is no headline.
+  const leads = job.verdict === null || job.verdict.severity !== 'info'
+  // Where ranks wait for each other, or this is not known yet, communication is not what to fix first.
+  const ranksWait = job.fraction !== null || job.verdict?.severity === 'high'
+  const isSaid = costs?.notices.some(({ todo }) => todo)
+  const fix = first && !isSaid && !(ranksWait && needsJob(first)) ? firstSentence(first.todo) : ''
   return (
     <HeadlineCard below>
-      <Headline figures={headline.figures} alarms={alarms} />
-      <JobSentence {...props} verdict={verdict} findings={advice?.notices ?? []} leads />
+      {leads && <JobSentence job={job} profile={profile} />}
       {costs?.notices.map((notice, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the order is fixed
-        <HeadlineSentence key={i} severity="info">
+        <HeadlineSentence key={i} severity={notice.severity}>
           <Advice notice={notice} />{' '}
           {notice.evidence && (
             <LinkButton onClick={() => notice.evidence && followLink(notice.evidence)}>
@@ -183,9 +226,32 @@ function Answer(of: { headline: Figures; costs: Notices | null; advice: Notices 
           )}
         </HeadlineSentence>
       ))}
+      {!leads && <JobSentence job={job} profile={profile} />}
+      {fix && first && (
+        <HeadlineSentence severity="info">
+          <b>
+            {job.verdict ? 'On this rank, fix first: ' : 'Fix first: '}
+            <LinkButton onClick={() => setRoute({ rule: first.rule }, true)}>{first.title}</LinkButton>
+          </b>
+          {first.saving && (
+            <TotalSaving saving={first.saving} whole={profile.steps.length > 0 ? 'step' : 'recording'} />
+          )}
+          . <Sentence notice={first} text={fix} />
+        </HeadlineSentence>
+      )}
+      <Headline figures={headline.figures} alarms={alarms} />
     </HeadlineCard>
   )
 }
+
+const firstSentence = (text: string) => text.replace(/(?<=\.) (?=[A-Z]).*/s, '')
+
+const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
+  <>
+    {' '}
+    (saves <b>{formatRange(saving.low_ns, saving.high_ns, 'ns')}</b> {whole === 'step' ? 'per step' : 'in total'})
+  </>
+)
 
 /** Link target of the step's runtime part; null if there is none. */
 const callsOf = (average: Breakdown | null) =>
@@ -232,13 +298,19 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
   const { payload, outside, recorded, wide } = props
   return (
     <Card className={wide ? layoutCss.span12 : layoutCss.span4} title={payload.title} subtitle={payload.subtitle}>
-      <BreakdownTable payload={payload} onLink={followLink} of={recorded ? '% of step' : '% of recording'} />
+      {wide ? (
+        <BreakdownBar payload={payload} onLink={followLink} />
+      ) : (
+        <BreakdownTable payload={payload} onLink={followLink} of={recorded ? '% of step' : '% of recording'} />
+      )}
       {outside && (
         <>
           <h3>
             {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
           </h3>
-          <FigureList figures={outside.figures} />
+          <div className={css.outside}>
+            <FigureList figures={outside.figures} />
+          </div>
         </>
       )}
     </Card>
@@ -251,97 +323,19 @@ const DeviceCard = ({ device }: { device: Figures }) => (
   </Card>
 )
 
-function SideCards({ cards }: { cards: Figures[] }) {
-  if (cards.length === 0) return null
-  return (
-    <div className={`${layoutCss.span4} ${layoutCss.column}`}>
+const CardRow = ({ cards, name }: { cards: Figures[]; name?: string }) =>
+  cards.length > 0 && (
+    <div className={`${layoutCss.span12} ${css.cards}`} style={width(250)} data-testid={name}>
       {cards.map((card) => (
         <DeviceCard key={card.name} device={card} />
       ))}
     </div>
   )
-}
 
 function TimeCard({ payload }: { payload: Breakdown }) {
   return (
     <Card title={payload.title} subtitle={payload.subtitle}>
       <BreakdownBar payload={payload} onLink={followLink} />
     </Card>
-  )
-}
-
-const SHOWN = 4
-
-function TopFindings(props: { payload: Notices; left: Figures | null; none: string }) {
-  const { payload, left, none } = props
-  const { notices, title } = payload
-  const shown = notices.slice(0, SHOWN)
-  const scale = savingsScale(shown)
-  return (
-    <Card
-      className={layoutCss.span12}
-      title={title}
-      subtitle={notices.some((notice) => notice.saving) ? 'by maximum saving per step' : undefined}
-      actions={
-        notices.length > 0 && (
-          <LinkButton onClick={() => openView('findings', {})}>
-            {notices.length === 1 ? 'Show the finding' : `All ${notices.length} findings`}
-          </LinkButton>
-        )
-      }
-    >
-      {notices.length === 0 && <p className={textCss.none}>{none}</p>}
-      {shown.length > 0 && (
-        <ol className={topFindingsCss.rows}>
-          {shown.map((notice) => (
-            <li key={notice.rule}>
-              <button
-                type="button"
-                className={topFindingsCss.row}
-                onClick={() => openView('findings', { rule: notice.rule })}
-              >
-                <b>{notice.title || notice.rule}</b>
-                <span className={topFindingsCss.words}>
-                  <Sentence notice={notice} text={notice.todo || notice.text} />
-                </span>
-                <FindingSaving notice={notice} scale={scale} />
-              </button>
-            </li>
-          ))}
-        </ol>
-      )}
-      {left && <DismissedCount figures={left.figures} />}
-    </Card>
-  )
-}
-
-function DismissedCount({ figures }: { figures: readonly Figure[] }) {
-  const counts = figures.flatMap(({ metric, value }) =>
-    typeof value === 'number' && value > 0 ? `${value} ${lowerFirst(metric.title)}` : [],
-  )
-  return (
-    <p className={topFindingsCss.left}>
-      {counts.join(', ')}. <LinkButton onClick={() => openView('findings', {})}>Show in Findings</LinkButton>
-    </p>
-  )
-}
-
-const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
-
-function FindingSaving({ notice, scale }: { notice: Notice; scale: Scale }) {
-  if (!notice.saving)
-    return (
-      <>
-        <span>
-          <span className={BADGES[notice.severity]}>{notice.severity}</span>
-        </span>
-        <span className={topFindingsCss.unknown}>impact unknown</span>
-      </>
-    )
-  return (
-    <>
-      <SavingBar saving={notice.saving} />
-      <SavingText saving={notice.saving} scale={scale} short />
-    </>
   )
 }

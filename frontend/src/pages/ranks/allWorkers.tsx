@@ -5,7 +5,7 @@ import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
 import { modelNoun } from '../../lib/modelNouns'
-import { spansOfRun, unreadSpans } from '../../lib/profiles'
+import { MOST_UNASKED, spansOfRun, unreadSpans } from '../../lib/profiles'
 import type { PageProps } from '../../parts/page'
 import { ViewFrame } from '../../parts/viewFrame'
 import { type Resource, useAllWorkersView, useQuery } from '../../state/data'
@@ -14,8 +14,6 @@ import { Placeholder, SmallButton } from '../../widgets/basics'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './allWorkers.module.css'
-
-const MOST_UNASKED = 64
 
 export interface AllWorkers {
   /** The question of the answer that is here: of no worker. */

@@ -3,39 +3,47 @@ import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, type RefObject, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Profile } from '../../api/payloads'
-import type { TimelineViewport } from '../../canvas/timeline/timelineViewport'
+import type { Spot } from '../../canvas/timeline/model'
+import type { MenuSpot, TimelineViewport } from '../../canvas/timeline/timelineViewport'
 import type { Range } from '../../canvas/viewport'
-import { matcher } from '../../lib/search'
-import { SearchBox } from '../../parts/tableSection'
+import { format, precise } from '../../lib/format'
+import { isPlainSearch, matcher } from '../../lib/search'
 import { rangeOf, useWindow } from '../../parts/useWindow'
 import { readBookmarks } from '../../state/bookmarks'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
+import { SmallButton } from '../../widgets/basics'
 import { DownIcon, UpIcon } from '../../widgets/icons'
 import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
+import { CanvasHint } from './canvasHint'
+import { CanvasMenu, type TrackMenuActions } from './canvasMenu'
 import { count } from './footer'
+import { HitsPanel } from './hitsPanel'
 import type { TimelineOverlays } from './overlays'
-import { panelsOf } from './rangePanel'
+import { QueryBox } from './queryBox'
+import { panelsOf, type SummaryTrack } from './rangePanel'
 import toolbarCss from '../../parts/toolbar.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import hitStepsCss from './hitSteps.module.css'
 import css from './timeline.module.css'
-import zoomButtonsCss from './zoomButtons.module.css'
 
 const NAME_WIDTH = 70
 /** Handles TensorBoard's keys too: it has the focus until the first click. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
+/** Without a marked range there is no summary of a track either. */
+const NO_RANGE = { from_ns: '', to_ns: '', track: '' }
+
 /** State of a timeline in the URL. `canvas`: the part that the canvas needs. */
 export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   const route = useRoute()
-  const { gutter } = usePrefs()
+  const { gutter, wheel } = usePrefs()
   const { view, lastSent, onView, undo } = useWindow(first, whole)
   const search = route.search ?? ''
-  const matches = useMemo(() => matcher(search), [search])
+  const matches = useMemo(() => (isPlainSearch(search) ? matcher(search) : null), [search])
   const range = rangeOf(route.from_ns, route.to_ns)
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const steps = useMemo(
@@ -45,6 +53,9 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   )
   const [note, setNote] = useState<number | null>(null)
   const [isText, setText] = useState(false)
+  const [measuring, onMeasure] = useState<'first' | 'second' | null>(null)
+  const [isScrolled, setScrolled] = useState(false)
+  const [menu, onMenu] = useState<MenuSpot | null>(null)
   const onBookmark = (time: number) => {
     addBookmark(bookmarks, time)
     setNote(time)
@@ -59,6 +70,9 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
     setNote,
     isText,
     setText,
+    measuring,
+    isScrolled,
+    menu,
     event: route.event === undefined ? null : Number(route.event),
     canvas: {
       view,
@@ -66,46 +80,60 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
       matches,
       range,
       gutter,
+      wheel,
       keysFrom: KEYS_FROM,
       onView,
       onUndo: undo,
       onBookmark,
       onGutter: (next: number) => setPrefs({ gutter: next }),
+      onMeasure,
+      onWheelScroll: () => setScrolled(true),
+      onMenu,
       onRange: (next: Range | null) =>
-        setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' }),
+        setRoute(next ? { from_ns: String(next.start), to_ns: String(next.end) } : NO_RANGE),
     },
   }
 }
 
 export function TimelineFrame(props: {
   state: ReturnType<typeof useTimelineState>
-  engine: RefObject<Pick<TimelineViewport, 'reveal' | 'zoom' | 'reset' | 'show'> | null>
+  engine: RefObject<Pick<
+    TimelineViewport,
+    'reveal' | 'zoom' | 'reset' | 'show' | 'focus' | 'mark' | 'measureFrom' | 'scene'
+  > | null>
   label: string
   busy?: boolean
   found: TimelineOverlays['searchHits']
   go: TimelineOverlays['go']
   rank?: string
   all: string
-  isTight?: boolean
   menus: ReactNode
   tools: ReactNode
   problems?: ReactNode
   /** Start of the selected event, for a bookmark. */
   selected: number | null
   base: Query
+  /** The profile of the hits, if another one. */
+  hitBase?: Query
+  onHit: (event: number, at: Spot) => void
   eventPanel: ReactNode
+  /** The track whose summary is open. */
+  track?: SummaryTrack | null
+  /** Actions of the context menu on a track. */
+  trackMenu?: (id: string) => TrackMenuActions | null
+  hidden?: { count: number; show: () => void }
   children: ReactNode
 }) {
-  const { state, engine, label, busy, found, go, rank, all, isTight, menus, tools, problems, selected, base } = props
-  const { view, search, range, bookmarks, note, setNote, isText, setText, canvas } = state
+  const { state, engine, label, busy, found, go, rank, all, menus, tools, problems, selected, base } = props
+  const { view, search, range, bookmarks, note, setNote, isText, setText, measuring, isScrolled, menu, canvas } = state
+  const { trackMenu, hidden } = props
   const prefs = usePrefs()
+  const route = useRoute()
   return (
     <div className={`${frameCss.page} ${css.page}`}>
-      <div data-testid="toolbar" className={toolbarCss.toolbar}>
-        <SearchBox
+      <div data-testid="toolbar" className={`${toolbarCss.toolbar} ${css.tight}`}>
+        <QueryBox
           value={search}
-          onChange={(next) => setRoute({ search: next })}
-          placeholder="Search names, text or /regex/"
           onStep={go}
           error={found?.problem}
           searchNote={{
@@ -122,12 +150,7 @@ export function TimelineFrame(props: {
           isSelected={selected !== null}
           onAdd={() => canvas.onBookmark(selected ?? Math.round((view.start + view.end) / 2))}
         />
-        <ZoomButtons
-          all={all}
-          isTight={isTight}
-          zoom={(factor) => engine.current?.zoom(factor)}
-          reset={() => engine.current?.reset()}
-        />
+        <ZoomButtons all={all} zoom={(factor) => engine.current?.zoom(factor)} reset={() => engine.current?.reset()} />
         <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
           {isText ? 'As chart' : 'As text'}
         </Button>
@@ -141,7 +164,12 @@ export function TimelineFrame(props: {
         onShare={(panel) => setPrefs({ panel })}
         below={panelsOf({
           event: props.eventPanel,
+          hits: route.list === '1' && found && !found.problem && (
+            <HitsPanel found={found} base={props.hitBase ?? base} onGo={props.onHit} />
+          ),
           range,
+          view,
+          track: props.track ?? null,
           base,
           search,
           onShow: (next) => engine.current?.show(next),
@@ -149,13 +177,27 @@ export function TimelineFrame(props: {
       >
         <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label={label}>
           {props.children}
+          <p className={textCss.sr} role="status">
+            {range &&
+              `${format(range.end - range.start, 'ns')} from ${precise(range.start, 'ns')} to ${precise(range.end, 'ns')}`}
+          </p>
+          <CanvasHint measuring={measuring} isZoomHint={isScrolled && prefs.wheel === 'scroll' && !prefs.wheelHinted} />
+          <CanvasMenu
+            spot={menu}
+            onClose={() => canvas.onMenu(null)}
+            engine={engine}
+            all={all}
+            onBookmark={canvas.onBookmark}
+            track={menu?.track ? trackMenu?.(menu.track) : null}
+            hidden={hidden}
+          />
         </section>
       </Split>
     </div>
   )
 }
 
-const HIT_STEPS_WIDTH = 190
+const HIT_STEPS_WIDTH = 232
 
 function HitSteps(props: {
   found: NonNullable<TimelineOverlays['searchHits']>
@@ -164,6 +206,7 @@ function HitSteps(props: {
 }) {
   const { found, go, of } = props
   const { total, position } = found
+  const isListed = useRoute().list === '1'
   const text = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
   return (
     <span data-testid="hits" className={hitStepsCss.hits} role="status">
@@ -174,23 +217,25 @@ function HitSteps(props: {
       <ActionIcon variant="subtle" size="sm" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
         <DownIcon />
       </ActionIcon>
+      <SmallButton aria-pressed={isListed} disabled={!total} onClick={() => setRoute({ list: isListed ? '' : '1' })}>
+        List
+      </SmallButton>
     </span>
   )
 }
 
-/** `all`: label of the full range. `isTight`: little room; a narrow page shows only this button. */
-function ZoomButtons(props: { all: string; isTight?: boolean; zoom: (factor: number) => void; reset: () => void }) {
-  const { all, isTight, zoom, reset } = props
-  const closer = isTight ? zoomButtonsCss.closer : undefined
+/** `all`: label of the full range. */
+function ZoomButtons(props: { all: string; zoom: (factor: number) => void; reset: () => void }) {
+  const { all, zoom, reset } = props
   return (
     <Button.Group>
-      <Button size="sm" variant="default" className={closer} aria-label="Zoom in" onClick={() => zoom(0.5)}>
+      <Button size="sm" variant="default" px={12} aria-label="Zoom in" onClick={() => zoom(0.5)}>
         +
       </Button>
-      <Button size="sm" variant="default" className={closer} aria-label="Zoom out" onClick={() => zoom(2)}>
+      <Button size="sm" variant="default" px={12} aria-label="Zoom out" onClick={() => zoom(2)}>
         −
       </Button>
-      <Button size="sm" variant="default" className={isTight ? zoomButtonsCss.whole : undefined} onClick={reset}>
+      <Button size="sm" variant="default" onClick={reset}>
         {all}
       </Button>
     </Button.Group>

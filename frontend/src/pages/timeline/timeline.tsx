@@ -5,7 +5,7 @@ import type { Query } from '../../api/client'
 import type { TimelineEngine } from '../../canvas/timeline/engine'
 import { tracksOf } from '../../canvas/timeline/layout'
 import type { LegendEntry } from '../../canvas/timeline/legend'
-import type { Spot, TimelineModel } from '../../canvas/timeline/model'
+import type { Item, Spot, TimelineModel } from '../../canvas/timeline/model'
 import type { Range } from '../../canvas/viewport'
 import { arrangeLanes } from '../../lib/laneOrder'
 import { shortenMiddle } from '../../lib/names'
@@ -19,13 +19,15 @@ import { setRoute, useRoute } from '../../state/urlState'
 import { CloseButton, Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
-import { DisplayMenu, defaultColors, useColors } from './displayMenu'
+import { DisplayMenu, defaultColors, useColors, useHidden } from './displayMenu'
+import { EventOrigin } from './eventOrigin'
 import { EventPanel } from './eventPanel'
 import { TimelineEventText } from './eventText'
 import { recordedKinds, TimelineFooter } from './footer'
 import { TimelineFrame, useTimelineState } from './frame'
 import { OpenInPerfetto } from './openInPerfetto'
 import { useOverlays } from './overlays'
+import { PickedPanel, togglePicked } from './pickedPanel'
 import { type Opened, RanksMenu } from './ranks/ranksMenu'
 import { RanksTimeline } from './ranks/ranksTimeline'
 import { TracksMenu, useTracks } from './tracksMenu'
@@ -37,6 +39,7 @@ import textCss from '../../widgets/text.module.css'
 const KEY = 13
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
+const NO_ITEMS: readonly Item[] = []
 export function TimelinePage(props: PageProps) {
   const { catalog, profile, base } = props
   const { run, worker, span } = profile
@@ -95,16 +98,18 @@ function Page(
   const state = useTimelineState(first, model, opened)
   const { view, search, steps, event, isText } = state
   const tracks = useTracks()
-  const usual = defaultColors(model.head.is_range_trace)
+  const usual = defaultColors(model.head.is_range_trace, model.head.busy_is_device)
   const wish = useColors(usual)
   // CPU events have no class.
-  const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
+  const colors = (wish === 'class' || wish === 'kernel') && !model.head.busy_is_device ? 'kind' : wish
+  const hiding = useHidden()
+  const origin = useCallback((event: number) => <EventOrigin event={event} base={profile} />, [profile])
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => engine.current?.reveal(spot), [engine])
   // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, searchHits, notes, go } = useOverlays(
+  const { extras, selected, searchHits, matches, notes, go } = useOverlays(
     profile,
     view,
     event,
@@ -115,6 +120,33 @@ function Page(
     failures,
   )
   const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
+  const actions = useMemo(
+    () => ({
+      isPinned: (id: string) => tracks.arrangement.pinned.includes(id),
+      toggle: tracks.toggle,
+      pin: tracks.pin,
+      hide: tracks.hide,
+      place: (id: string, before: string | null) => tracks.place(named, id, before),
+      summarise: (id: string) => setRoute({ track: id }, true),
+    }),
+    [tracks, named],
+  )
+  const summary = named.find((track) => track.kind === 'lane' && track.id === route.track) ?? null
+  const trackMenu = (id: string) => {
+    const track = named.find((one) => one.id === id)
+    if (!track) return null
+    return {
+      title: track.title,
+      isPinned: actions.isPinned(id),
+      isClosed: tracks.collapsed.has(id),
+      summarise: track.kind === 'lane' ? () => actions.summarise(id) : null,
+      pin: () => actions.pin(id),
+      hide: () => actions.hide(id),
+      toggle: () => actions.toggle(id),
+    }
+  }
+  const { picked, pick, pickMore } = usePicked(event)
+  const pickedSpots = useMemo(() => picked.map(spotOf), [picked])
   const theme = useTheme()
   const holds = useMemo(() => recordedKinds(model.head), [model])
   const [legend, setLegend] = useState(NO_LEGEND)
@@ -146,7 +178,6 @@ function Page(
       found={searchHits}
       go={go}
       all={opened.window ? 'Full window' : 'Full trace'}
-      isTight
       menus={
         <>
           <DisplayMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
@@ -183,8 +214,19 @@ function Page(
       }
       selected={selected?.start ?? null}
       base={profile}
+      onHit={goTo}
+      track={summary}
+      trackMenu={trackMenu}
+      hidden={{ count: tracks.arrangement.hidden.length, show: () => setRoute({ hide: '' }) }}
       eventPanel={
-        event !== null && (
+        picked.length > 1 ? (
+          <PickedPanel
+            items={picked}
+            onGo={(item) => engine.current?.reveal(spotOf(item))}
+            onMark={(range) => engine.current?.mark(range)}
+            onClear={() => pick(null)}
+          />
+        ) : event !== null ? (
           <EventPanel
             event={event}
             base={profile}
@@ -193,7 +235,7 @@ function Page(
             onGo={goTo}
             onClose={() => setRoute({ event: '' })}
           />
-        )
+        ) : null
       }
     >
       {isText ? (
@@ -201,14 +243,20 @@ function Page(
       ) : (
         <TimelineCanvas
           {...state.canvas}
+          matches={state.canvas.matches ?? matches}
           model={model}
           colors={colors}
           classes={classes}
+          hidden={hiding.hidden}
+          origin={origin}
           selected={selected}
+          picked={pickedSpots}
           arrangement={tracks.arrangement}
           collapsed={tracks.collapsed}
           extras={extras}
-          onPick={(item) => setRoute({ event: item ? String(item.event) : '' })}
+          onPick={pick}
+          onPickMore={pickMore}
+          actions={actions}
           onFollow={goTo}
           onToggle={tracks.toggle}
           onOpen={tracks.open}
@@ -223,9 +271,30 @@ function Page(
         colors={colors}
         legend={legend}
         holds={holds}
+        hiding={hiding}
       />
     </TimelineFrame>
   )
+}
+
+const spotOf = ({ lane, row, start, dur }: Item): Spot => ({ lane, row, start, end: start + dur })
+
+/** Events selected together; one of them alone is the selected event of the URL. */
+function usePicked(event: number | null) {
+  const [picked, setPicked] = useState(NO_ITEMS)
+  const last = useRef<Item | null>(null)
+  const pick = (item: Item | null) => {
+    last.current = item
+    setPicked(NO_ITEMS)
+    setRoute({ event: item ? String(item.event) : '' })
+  }
+  const pickMore = (item: Item) => {
+    const first = last.current && last.current.event === event ? [last.current] : []
+    const next = togglePicked(picked.length > 1 ? picked : first, item)
+    if (next.length < 2) pick(next[0] ?? null)
+    else setPicked(next)
+  }
+  return { picked, pick, pickMore }
 }
 
 function HitChip() {

@@ -3,11 +3,20 @@
 import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timeline/layout'
-import { type Arrangement, arrangeLanes, joinIds, type LaneName, moveLane, splitIds } from '../../lib/laneOrder'
+import {
+  type Arrangement,
+  arrangeLanes,
+  joinIds,
+  type LaneName,
+  moveLane,
+  placeLane,
+  placePinned,
+  splitIds,
+} from '../../lib/laneOrder'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { readRoute, setRoute, useRoute } from '../../state/urlState'
 import { SmallButton } from '../../widgets/basics'
-import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
+import { DownIcon, HideIcon, PinIcon, UpIcon } from '../../widgets/icons'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './tracksMenu.module.css'
@@ -17,40 +26,59 @@ interface Tracks {
   collapsed: ReadonlySet<string>
   toggle(id: string): void
   open(id: string): void
+  pin(id: string): void
+  hide(id: string): void
+  /** Puts a track before another one, among the pinned ones or among the others; null = to the end. */
+  place(all: readonly LaneName[], id: string, before: string | null): void
+}
+
+/** The ids with one added, or without it. */
+function turned(ids: readonly string[], id: string): string {
+  const next = new Set(ids)
+  if (!next.delete(id)) next.add(id)
+  return joinIds(next)
 }
 
 export function useTracks(): Tracks {
-  const { pin, lanes, tracks, shut } = useRoute()
+  const { pin, lanes, tracks, shut, hide } = useRoute()
   return useMemo(() => {
     const collapsed = new Set(splitIds(shut))
-    return {
-      arrangement: { pinned: splitIds(pin), moved: splitIds(lanes), filter: tracks ?? '' },
-      collapsed,
-      toggle: (id) => {
-        const next = new Set(collapsed)
-        if (!next.delete(id)) next.add(id)
-        setRoute({ shut: joinIds(next) })
-      },
-      // Read on demand: a track may be toggled twice before React renders.
-      open: (id) => setRoute({ shut: joinIds(splitIds(readRoute().shut).filter((other) => other !== id)) }),
+    const arrangement = {
+      pinned: splitIds(pin),
+      moved: splitIds(lanes),
+      filter: tracks ?? '',
+      hidden: splitIds(hide),
     }
-  }, [pin, lanes, tracks, shut])
+    return {
+      arrangement,
+      collapsed,
+      toggle: (id) => setRoute({ shut: turned(splitIds(shut), id) }),
+      pin: (id) => setRoute({ pin: turned(arrangement.pinned, id) }),
+      hide: (id) => setRoute({ hide: turned(arrangement.hidden, id) }),
+      place: (all, id, before) =>
+        arrangement.pinned.includes(id)
+          ? setRoute({ pin: joinIds(placePinned(arrangement.pinned, id, before)) })
+          : setRoute({ lanes: joinIds(placeLane(all, arrangement, id, before)) }),
+      // Read on demand: a track may be toggled twice before React renders.
+      open: (id) => {
+        const route = readRoute()
+        const without = (ids: string | undefined) => joinIds(splitIds(ids).filter((other) => other !== id))
+        setRoute({ shut: without(route.shut), hide: without(route.hide) })
+      },
+    }
+  }, [pin, lanes, tracks, shut, hide])
 }
 
 /** More tracks than these are not listed: the filter finds them. */
 const LISTED = 200
 
 export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: Tracks }) {
-  const { arrangement, collapsed, toggle } = tracks
+  const { arrangement, collapsed, toggle, pin, hide } = tracks
   const { order, pinned } = arrangeLanes(all, arrangement)
   const { gutter } = usePrefs()
-  const changed =
-    arrangement.pinned.length + arrangement.moved.length + collapsed.size + gutter > 0 || arrangement.filter !== ''
-  const pin = (id: string) => {
-    const next = new Set(arrangement.pinned)
-    if (!next.delete(id)) next.add(id)
-    setRoute({ pin: joinIds(next) })
-  }
+  const { pinned: pins, moved, hidden, filter } = arrangement
+  const changed = pins.length + moved.length + hidden.length + collapsed.size + gutter > 0 || filter !== ''
+  const unlisted = all.flatMap(({ id }, i) => (hidden.includes(id) ? [i] : []))
   return (
     <Popover position="bottom-end" withinPortal trapFocus>
       <Popover.Target>
@@ -75,7 +103,7 @@ export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: 
             <SmallButton
               disabled={!changed}
               onClick={() => {
-                setRoute({ shut: '', pin: '', lanes: '', tracks: '' })
+                setRoute({ shut: '', pin: '', lanes: '', tracks: '', hide: '' })
                 setPrefs({ gutter: 0 })
               }}
             >
@@ -96,18 +124,36 @@ export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: 
               onChange={(width) => setPrefs({ gutter: width })}
             />
           </div>
-          {order.slice(0, LISTED).map((i, at) => {
+          {[...order.slice(0, LISTED), ...unlisted].map((i, at) => {
             const track = all[i]
             const name = track.subtitle ? `${track.title} · ${track.subtitle}` : track.title
             const isPinned = at < pinned
+            const isHidden = hidden.includes(track.id)
             return (
               <div data-testid="track" className={css.row} key={track.id}>
-                <Checkbox size="xs" checked={!collapsed.has(track.id)} onChange={() => toggle(track.id)} label={name} />
+                <Checkbox
+                  size="xs"
+                  checked={!collapsed.has(track.id)}
+                  disabled={isHidden}
+                  onChange={() => toggle(track.id)}
+                  label={name}
+                />
+                <ActionIcon
+                  size="xs"
+                  variant={isHidden ? 'filled' : 'subtle'}
+                  color="gray"
+                  aria-pressed={isHidden}
+                  aria-label={`Hide ${name}`}
+                  onClick={() => hide(track.id)}
+                >
+                  <HideIcon />
+                </ActionIcon>
                 <ActionIcon
                   size="xs"
                   variant={isPinned ? 'filled' : 'subtle'}
                   color="gray"
                   aria-pressed={isPinned}
+                  disabled={isHidden}
                   aria-label={`Pin ${name}`}
                   onClick={() => pin(track.id)}
                 >
@@ -119,7 +165,7 @@ export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: 
                     size="xs"
                     variant="subtle"
                     color="gray"
-                    disabled={isPinned}
+                    disabled={isPinned || isHidden}
                     aria-label={`Move ${name} ${by < 0 ? 'up' : 'down'}`}
                     onClick={() => setRoute({ lanes: joinIds(moveLane(all, arrangement, track.id, by)) })}
                   >

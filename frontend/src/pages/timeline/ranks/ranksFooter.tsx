@@ -10,8 +10,7 @@ import { categoryColor } from '../../../lib/color'
 import { counted, format } from '../../../lib/format'
 import type { KernelClasses } from '../../../lib/kernelClasses'
 import type { Way } from '../../../lib/rankAxis'
-import { Swatch } from '../../../widgets/basics'
-import { KINDS, type RecordedKinds, recordedKinds } from '../footer'
+import { type Hiding, KINDS, LegendEntries, type RecordedKinds, recordedKinds } from '../footer'
 import type { Clocks, LinkedCollectives } from './useCollectives'
 import css from '../footer.module.css'
 
@@ -20,7 +19,7 @@ const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
 /** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
 export function kindsOf(heads: readonly Timeline[], detail: Detail): [string, string][] {
   const holds = heads.map(recordedKinds)
-  const isAll = detail === 'all' || holds.some(({ device }) => !device)
+  const isAll = detail !== 'streams' || holds.some(({ device }) => !device)
   const isHeld = (needs: keyof RecordedKinds | undefined) => !needs || holds.some((one) => one[needs])
   return KINDS.filter(
     ({ kind, needs }) => kind === 'communication' || (isHeld(needs) && (isAll || OF_STREAMS.has(kind))),
@@ -38,13 +37,14 @@ export function RanksFooter(props: {
   detail: Detail
   colors: ColorBy
   classes: KernelClasses | null
+  hiding: Hiding
 }) {
-  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes } = props
+  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes, hiding } = props
   const lasts = linkedCalls && linkedCalls.linked > 0 ? lateRankEntries(linkedCalls.collectives, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
       ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
-      : colors === 'kind'
+      : colors === 'kind' || colors === 'kernel'
         ? kindsOf(
             sections.flatMap(({ model }) => (model ? [model.head] : [])),
             detail,
@@ -65,11 +65,7 @@ export function RanksFooter(props: {
           </span>
         ))}
         {lasts.length > 0 && kinds.length > 0 && <span>bars:</span>}
-        {kinds.map(([kind, label]) => (
-          <span key={kind}>
-            <Swatch color={categoryColor(kind)} /> {label}
-          </span>
-        ))}
+        <LegendEntries entries={kinds.map(([key, label]) => ({ key, label, color: categoryColor(key) }))} {...hiding} />
       </span>
     </footer>
   )
@@ -93,7 +89,7 @@ function lateRankEntries(collectives: readonly Collective[], sections: readonly 
 const TEXT: Record<Way, string> = {
   clocks: 'by corrected clocks',
   wall: 'by wall clocks',
-  start: 'from the first step',
+  start: 'by step',
 }
 
 /** How the ranks that are there were aligned; of several ways each with its ranks. */

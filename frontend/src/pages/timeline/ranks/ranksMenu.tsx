@@ -230,7 +230,7 @@ function AlignMenu({ way, reads }: { way: Way; reads: number }) {
         <div className={toolbarCss.menu}>
           <Radio size="xs" value="clocks" label={`By corrected clocks${readsNote(reads)}`} title={readsText(reads)} />
           <Radio size="xs" value="wall" label="By wall clocks, as recorded" />
-          <Radio size="xs" value="start" label="From the first step" />
+          <Radio size="xs" value="start" label="By step: the selected or first common one" />
         </div>
       </Radio.Group>
     </>

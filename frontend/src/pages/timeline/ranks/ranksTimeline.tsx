@@ -25,14 +25,22 @@ import { Placeholder } from '../../../widgets/basics'
 import { Choice } from '../../../widgets/choice'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
-import { ColorsChoice, useColors } from '../displayMenu'
+import { ColorsChoice, useColors, useHidden, WheelChoice } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
 import { TimelineFrame, useTimelineState } from '../frame'
 import { useHits, useSelectedEvent } from '../overlays'
 import { useKernelClasses } from '../useKernelClasses'
 import { firstView } from '../useTimeline'
-import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
+import {
+  type Compared,
+  type RankName,
+  renameRank,
+  sectionNotes,
+  sectionOf,
+  usePlacements,
+  visibleStretches,
+} from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
 import { RanksFooter } from './ranksFooter'
 import { type Opened, RanksMenu } from './ranksMenu'
@@ -59,6 +67,7 @@ export function RanksTimeline(props: {
   menu: Opened
 }) {
   const { catalog, open, ranks, base } = props
+  const baseline = useCompared(ranks)
   const engine = useRef<RanksEngine>(null)
   const [known, setKnown] = useState<ReadonlyMap<string, Rank>>(new Map())
   const [sight, setSight] = useState<readonly string[]>([])
@@ -89,7 +98,7 @@ export function RanksTimeline(props: {
           key={key}
           id={key}
           address={address}
-          window={address.run === open.run ? String(base.window ?? '') : ''}
+          window={windowOf(address, open, base, baseline)}
           catalog={catalog}
           budget={budget}
           onTiles={onTiles}
@@ -97,7 +106,16 @@ export function RanksTimeline(props: {
         />
       ))}
       {model ? (
-        <Page {...props} named={named} known={known} model={model} engine={engine} sight={sight} onSight={setSight} />
+        <Page
+          {...props}
+          baseline={baseline}
+          named={named}
+          known={known}
+          model={model}
+          engine={engine}
+          sight={sight}
+          onSight={setSight}
+        />
       ) : problem ? (
         <ProblemPanel problem={problem} />
       ) : (
@@ -107,8 +125,23 @@ export function RanksTimeline(props: {
   )
 }
 
+/** The baseline of the comparison that led here, if it has a section. */
+function useCompared(ranks: readonly Address[]): Compared | null {
+  const { base_run: run, base_worker: worker, base_span: span, base_window, base_steps } = useRoute()
+  return useMemo(() => {
+    const address = ranks.slice(1).find((one) => one.run === run && one.worker === worker && one.span === span)
+    return address ? { address, window: base_window ?? '', steps: base_steps ?? '' } : null
+  }, [ranks, run, worker, span, base_window, base_steps])
+}
+
+function windowOf(address: Address, open: Address, base: Query, baseline: Compared | null): string {
+  if (baseline && sameAddress(address, baseline.address)) return baseline.window
+  return address.run === open.run ? String(base.window ?? '') : ''
+}
+
 function Page(props: {
   catalog: Catalog
+  baseline: Compared | null
   opened: Profile
   open: Address
   ranks: readonly Address[]
@@ -121,7 +154,7 @@ function Page(props: {
   sight: readonly string[]
   onSight: (keys: readonly string[]) => void
 }) {
-  const { catalog, opened, open, ranks, base, menu, known, model, engine, sight, onSight } = props
+  const { catalog, baseline, opened, open, ranks, base, menu, known, model, engine, sight, onSight } = props
   const route = useRoute()
   const detail = useDetail()
   const linked = useLinks()
@@ -141,10 +174,10 @@ function Page(props: {
   const order = orderOf(route.ranks_by)
   const late = useLateRanks(run, isFree && order === 'late')
   const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
-  const placements = usePlacements(named, known, clocks.of, open, wish)
+  const placements = usePlacements(named, known, clocks.of, open, wish, String(base.steps ?? ''), baseline)
   const sections = useMemo(
-    () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
-    [named, open, known, placements, clocks.nodes],
+    () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes, baseline)),
+    [named, open, known, placements, clocks.nodes, baseline],
   )
   const placing = usePlacing(sections, props.named, detail, model)
   const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
@@ -163,8 +196,8 @@ function Page(props: {
   const at = route.at ?? ''
   const chosen = named.find(({ key }) => key === at)
   const query = useMemo<Query>(
-    () => ({ ...(chosen?.address ?? open), window: base.window }),
-    [chosen?.address, open, base.window],
+    () => ({ ...(chosen?.address ?? open), window: windowOf(chosen?.address ?? open, open, base, baseline) }),
+    [chosen?.address, open, base, baseline],
   )
   // Until loaded, the worker is known but not its clock.
   const profile = useMemo(
@@ -174,16 +207,21 @@ function Page(props: {
   const { spot, arrows } = useSelectedEvent(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
-  const { found, go } = useRankHits(query, view, onAxis, event, engine)
+  const { found, go, highlight } = useRankHits(query, view, onAxis, event, engine)
   const selected = useMemo(
     () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
     [spot, arrows, at, event],
   )
   const hasDevices = model.head.busy_is_device
   const wished = useColors('kind')
-  const colors = wished === 'class' && !hasDevices ? 'kind' : wished
+  const colors = (wished === 'class' || wished === 'kernel') && !hasDevices ? 'kind' : wished
+  const hiding = useHidden()
   const opens = useMemo<Query>(() => ({ ...open, window: base.window }), [open, base.window])
   const { classes } = useKernelClasses(opens, colors === 'class')
+  const showEvent = (next: number, to: Range) => {
+    engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+    setRoute({ event: String(next) })
+  }
   const goTo = usePartner(open, at, ranks, catalog, query, placements, known, engine)
   return (
     <TimelineFrame
@@ -229,6 +267,8 @@ function Page(props: {
       }
       selected={null}
       base={opens}
+      hitBase={query}
+      onHit={showEvent}
       eventPanel={
         event !== null && (
           <EventPanel
@@ -237,10 +277,7 @@ function Page(props: {
             catalog={catalog}
             profile={profile}
             isElsewhere={at !== ''}
-            onGo={(next, to) => {
-              engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
-              setRoute({ event: String(next) })
-            }}
+            onGo={showEvent}
             onClose={() => setRoute({ event: '', at: '' })}
             onPartner={goTo}
           />
@@ -264,14 +301,17 @@ function Page(props: {
       ) : (
         <RanksCanvas
           {...state.canvas}
+          matches={state.canvas.matches ?? highlight.matches}
           placing={placing}
           collectives={collectives}
           colors={colors}
           classes={classes}
+          hidden={hiding.hidden}
           selected={selected}
           steps={steps}
           bookmarks={bookmarks}
           onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+          onPickMore={(item) => setRoute({ event: String(item.event), at: item.rank ?? '' })}
           onFollow={(next) => setRoute({ event: String(next) })}
           onToggle={(id) => toggle(id, placing.open)}
           onSight={onSight}
@@ -286,6 +326,7 @@ function Page(props: {
         sections={sections}
         linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
         detail={detail}
+        hiding={hiding}
         colors={colors}
         classes={classes}
       />
@@ -387,7 +428,10 @@ function usePlacing(
   }, [sections, named, detail, model, text, opened])
 }
 
-const useDetail = (): Detail => (useRoute().detail === 'all' ? 'all' : 'streams')
+function useDetail(): Detail {
+  const { detail } = useRoute()
+  return detail === 'all' || detail === 'thin' ? detail : 'streams'
+}
 const useLinks = (): boolean => useRoute().links !== 'none'
 
 function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; hasDevices: boolean }) {
@@ -409,10 +453,12 @@ function RanksDisplayMenu({ hasModules, hasDevices }: { hasModules: boolean; has
       >
         <div className={toolbarCss.menu}>
           <Radio size="xs" value="streams" label="Device streams" />
+          <Radio size="xs" value="thin" label="All, one row each" />
           <Radio size="xs" value="all" label="All" />
         </div>
       </Radio.Group>
       <ColorsChoice hasModules={hasModules} hasDevices={hasDevices} usual="kind" />
+      <WheelChoice />
       <p className={`${textCss.mute} ${ranksMenuCss.alone}`}>
         Flow arrows, gaps, charts and pinned tracks are available with a single rank.
       </p>
