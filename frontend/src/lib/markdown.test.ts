@@ -17,7 +17,7 @@ const table = (rows: Table['rows'], all = rows.length): Table => ({
 
 const notice = (text: string, todo = ''): Notice => ({
   kind: 'notice', rule: 'r', severity: 'high', text, todo, measure: null, threshold: null, evidence: null, events: [],
-  event_count: 0, references: [], title: '', why: '', confidence: '', saving: null, snippet: null,
+  event_count: 0, references: [], title: '', why: '', confidence: '', saving: null, snippet: '',
   figures: [
     { metric: metric('share', 'Share', 'ratio'), value: 0.5, note: '' },
     { metric: metric('line', 'Line', 'code'), value: 'a_b.py(42)', note: '' },

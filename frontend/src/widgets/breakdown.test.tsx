@@ -16,7 +16,7 @@ const words = (node: ReactNode) =>
     .filter((word) => word.trim() !== '')
 
 const parts = (values: Record<string, number>): Breakdown => ({
-  kind: 'breakdown', name: 'b', title: 'B', subtitle: '', unit: 'ns', style: 'table', start: 0,
+  kind: 'breakdown', name: 'b', title: 'B', subtitle: '', unit: 'ns', style: 'table', start: 0, interval: null,
   total: Object.values(values).reduce((sum, value) => sum + value, 0),
   parts: Object.entries(values).map(([title, value]) => ({ metric: metric(title), category: 'kernel', value, link: null, interval: null })),
 }) // biome-ignore format: one line a thing

@@ -34,7 +34,18 @@ function SingleBar({ series: { name, title, lines } }: { series: Series }) {
   )
   const total = parts.reduce((sum, { value }) => sum + value, 0)
   const unit = lines[0]?.metric.unit ?? 'number'
-  const payload = { kind: 'breakdown', name, title, subtitle: '', unit, total, parts, style: 'bar', start: 0 } as const
+  const payload = {
+    kind: 'breakdown',
+    name,
+    title,
+    subtitle: '',
+    unit,
+    total,
+    parts,
+    style: 'bar',
+    start: 0,
+    interval: null,
+  } as const
   return <BreakdownBar payload={{ ...payload, parts: [...parts] }} onLink={NO_LINK} />
 }
 
