@@ -100,7 +100,7 @@ def _timeless(catalog: dict[str, Any]) -> dict[str, Any]:
     """A catalog without what depends on when the files were copied and looked at."""
     for run in catalog["runs"]:
         for span in (span for worker in run["workers"] for span in worker["spans"]):
-            span.update(state="found", fraction=0, key_figures=[], device=None, step_count=None)
+            span.update(state="found", fraction=0, key_figures=[], device=None, step_count=None, modified_unix_ms=None)
     return {**catalog, "last_scan_unix_ms": 0}
 
 

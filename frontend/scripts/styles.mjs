@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const SRC = resolve(dirname(fileURLToPath(import.meta.url)), '../src')
 /** Sheets for elements and Mantine's classes. */
-const GLOBAL = new Set(['app/global.css', 'app/mantine.css', 'app/tokens.css'])
+const GLOBAL = new Set(['app/global.css', 'app/mantine.css', 'app/print.css', 'app/tokens.css'])
 const COLOR = /#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?|oklch)\(/gi
 
 const problems = []

@@ -2,6 +2,7 @@
 import './app/mantine.css'
 import './app/tokens.css'
 import './app/global.css'
+import './app/print.css'
 import { createRoot } from 'react-dom/client'
 import { App } from './app/app'
 

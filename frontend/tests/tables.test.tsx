@@ -19,6 +19,7 @@ import {
   payloadsOf,
   pick,
   type Row,
+  rowCount,
   rowNames,
   rowsOf,
   settle,
@@ -252,6 +253,26 @@ test('an unknown run is named as text', async () => {
   await open({ run: '<i>no_such_run</i>', view: 'overview' })
   expect(textOf(main())).toContain('<i>no_such_run</i>')
   expect(all('#main i')).toEqual([])
+})
+
+test('Share copies the page as Markdown: its table, as it is sorted', async () => {
+  await open({ ...RUN, view: 'kernels', sort: 'calls', desc: '1' })
+  await click(button('Share'))
+  await click(control('item', 'Copy as Markdown'))
+  await soon(() => button('Copied'))
+  const text = await navigator.clipboard.readText()
+  expect(text.slice(0, 60)).toMatch(/^# Kernels\n\nRun: `other` · Worker: `rank0` · Span: `1`\n/)
+  const [first] = rowNames()
+  expect(text.split('\n').find((line) => /^\| [^-]/.test(line) && line.includes(first.slice(0, 12)))).toBeDefined()
+})
+
+test('on paper a table has all rows that are loaded, and afterwards those in sight', async () => {
+  await open({ ...RUN, view: 'kernels' })
+  const printed = () => all('tbody tr', one('[data-testid=printed]'))
+  window.dispatchEvent(new Event('beforeprint'))
+  expect(printed().length).toBe(rowCount())
+  window.dispatchEvent(new Event('afterprint'))
+  expect(all('[data-testid=printed]')).toEqual([])
 })
 
 test('sums are means per step unless totals are asked for', async () => {

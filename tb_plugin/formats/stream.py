@@ -108,7 +108,10 @@ class TextStream:
         try:
             text: bytes = self._zstd.read(size) if self._zstd is not None else b""
         except (pa.ArrowException, OSError) as error:
-            self._log.note("zstd_damaged", f"the Zstandard file is damaged or truncated ({error})", self.text_bytes)
+            if "truncated" in str(error).lower():
+                self._log.note("zstd_truncated", "the Zstandard file is truncated", self.text_bytes)
+            else:
+                self._log.note("zstd_damaged", f"the Zstandard file is damaged ({error})", self.text_bytes)
             return b""
         return text
 

@@ -42,6 +42,8 @@ class SpanInfo(Struct, frozen=True):
     """Key numbers of a profile that is ready: the first headline number of each unit."""
     is_empty: bool = False
     """True if the profile was read and contains no usable data."""
+    modified_unix_ms: int | None = None
+    """Last modification of the newest file, by the clock of the storage; None if not reported."""
     device: str | None = None
     """Name of the devices with recorded work, empty without such work. None until the profile is read."""
     step_count: int | None = None
@@ -130,6 +132,9 @@ class ReadInfo(Struct, frozen=True):
     records: str = "events"
     """Unit of the numbers of events; empty if the format has no such unit."""
     cut_files: list[str] = []
+    """Names of truncated and damaged files, if the profile has several files."""
+    is_damaged: bool = False
+    """True if bytes of a file are wrong. False if a file is only truncated."""
 
 
 class StepInfo(Struct, frozen=True):

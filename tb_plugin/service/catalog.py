@@ -161,8 +161,12 @@ class ProfileCatalog:
 
     @property
     def is_active(self) -> bool:
-        """Returns whether there are profiles or unreadable directories; True until the first scan ends."""
-        return not self._first.is_set() or bool(self._entries or self._discovery.problems)
+        """Returns whether to show the tab: False only in a directory of event files, which other tabs show.
+
+        An empty directory is active, so that the page says what was looked for. True until the first scan ends.
+        """
+        found = self._entries or self._discovery.problems
+        return bool(found) or not self._first.is_set() or not self._discovery.has_event_files
 
     def entries(self) -> list[Entry]:
         with self._lock:
@@ -343,12 +347,17 @@ def _is_empty(read: ReadInfo) -> bool:
     return bool(read.records) and read.events_loaded == 0
 
 
+def _modified_unix_ms(found: ProfileFiles) -> int | None:
+    times = [file.modified_ns for file in found.files if file.modified_ns is not None]
+    return max(times) // 1_000_000 if times else None
+
+
 def _span_info(entry: Entry) -> SpanInfo:
     found = entry.files
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(
-            "The file was deleted.", found.url, "The data already read stays available until TensorBoard stops."
+            "The file was deleted.", found.url, "The page shows the data that was read before, until TensorBoard stops."
         )
     return SpanInfo(
         id=found.span,
@@ -362,6 +371,7 @@ def _span_info(entry: Entry) -> SpanInfo:
         format=found.reader.title,
         key_figures=entry.summary.key_figures if entry.summary else [],
         is_empty=entry.summary is not None and _is_empty(entry.summary.read),
+        modified_unix_ms=_modified_unix_ms(found),
         device=entry.summary.device if entry.summary else None,
         step_count=len(entry.summary.steps) if entry.summary else None,
     )

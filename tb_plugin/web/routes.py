@@ -139,11 +139,12 @@ class Routes:
         params, steps = _params(request, table), _arg(request, "steps")
         if _choice(request, "format", "json", ("json", "csv")) == "json":
             return _payload(request, self._workspace().view(_place(request), view_id, params, steps))
-        answer = self._workspace().csv(_place(request), view_id, params, steps)
+        place = _place(request)
+        answer = self._workspace().csv(place, view_id, params, steps)
         if isinstance(answer, Profile):
             return _profile(request, answer)
         response = _body(request, answer, "text/csv; charset=utf-8")
-        response.headers["Content-Disposition"] = _attachment(f"{view_id}-{table}.csv")
+        response.headers["Content-Disposition"] = _attachment(_csv_name(place, view_id, table))
         return response
 
     def _tiles(self, request: Request) -> Response:
@@ -324,6 +325,11 @@ def _static(request: Request, name: str) -> Response:
     if request.if_none_match.contains_weak(asset.etag):
         return _Answer(status=304, headers=response.headers)
     return response
+
+
+def _csv_name(place: Place, view_id: str, table: str) -> str:
+    parts = (place.run, place.worker, place.span, view_id, table if table != view_id else "")
+    return "-".join(part.replace("/", "_") for part in parts if part) + ".csv"
 
 
 def _headers() -> dict[str, str]:

@@ -51,6 +51,6 @@ def test_a_view_that_it_does_not_have_opens_its_default(tab):
     frame = tab.follow(run="market", view="overview")
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Numbers"
-    frame.get_by_role("button", name="Export").click()
+    frame.get_by_role("button", name="Share", exact=True).click()
     frame.get_by_role("menuitem", name="Original file").wait_for()
     assert frame.get_by_text("Chrome trace for Perfetto").count() == 0

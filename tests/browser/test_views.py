@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -190,7 +191,9 @@ def test_files_that_cannot_be_read_are_named(visit: Open, tmp_path: Path) -> Non
     (logs / "cut").mkdir(parents=True)
     (logs / "worker0.pt.trace.json").write_text('{"schemaVersion": 1, "deviceProperties": []}')
     whole = gzip.decompress(next((SAMPLES / "synthetic_gpu").glob("*.gz")).read_bytes())
-    (logs / "cut" / "worker0.1.pt.trace.json").write_bytes(whole[: len(whole) * 6 // 10])
+    cut = logs / "cut" / "worker0.1.pt.trace.json"
+    cut.write_bytes(whole[: len(whole) * 6 // 10])
+    os.utime(cut, (1_700_000_000, 1_700_000_000))  # a new file is still being written
     tab = visit(logs, refusals=True)
     assert "worker0.pt.trace.json" in tab.open_alone(run=logs.name).inner_text("body")
     for view in ("overview", "operators"):

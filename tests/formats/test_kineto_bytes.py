@@ -187,6 +187,16 @@ def test_A19_truncated_text_and_truncated_gzip():
     assert issues(trace)["gzip_truncated"] == 1
 
 
+def test_A19_damage_is_not_truncation():
+    whole = bytearray(gzip.compress(trace_text(*[op(f"op{i * 7919 % 1000}", ts=i * i) for i in range(3000)]).encode()))
+    sizes, checksum, garbage = (bytearray(whole) for _ in range(3))
+    checksum[-8] ^= 0xFF
+    garbage[len(whole) // 2 : len(whole) // 2 + 64] = b"\xff" * 64
+    for packed, is_damaged in ((sizes[:-100], False), (checksum, True), (garbage, True)):
+        report = read(bytes(packed)).report
+        assert (report.complete, report.is_damaged) == (False, is_damaged), report.issues
+
+
 def test_A19_damaged_gzip_keeps_what_came_before():
     packed = bytearray(
         gzip.compress(trace_text(*[op(f"op{i * 7919 % 1000}", ts=i * i) for i in range(20000)]).encode())

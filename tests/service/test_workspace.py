@@ -517,8 +517,9 @@ def test_places(tmp_path, opened):
             find(place)
 
 
-def test_active_until_the_first_scan_finds_nothing(tmp_path, opened):
+def test_active_until_the_first_scan_finds_only_event_files(tmp_path, opened):
     (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "events.out.tfevents.1700000000.host.7.0").write_bytes(b"x")
     workspace = opened(tmp_path / "logs", scan=False)
     assert workspace.catalog.is_active
     workspace.catalog.scan()

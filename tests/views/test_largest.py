@@ -145,7 +145,7 @@ def test_of_a_truncated_file_nothing_else_is_known() -> None:
     cut = model(text[: text.rindex("}")].encode())
     view = part(cut, "overview")
     (only,) = sentences(cut)
-    assert "truncated" in only and not cut.report.complete
+    assert "incomplete" in only and not cut.report.complete
     advice: Any = view.payloads["findings"]
     assert advice.notices == []
 

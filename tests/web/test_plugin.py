@@ -73,10 +73,13 @@ def test_inactive_without_a_logdir(plugin):
 
 
 def test_active_while_scanning_then_by_what_was_found(plugin, tmp_path):
-    empty, full = tmp_path / "empty", tmp_path / "full"
+    empty, events, full = tmp_path / "empty", tmp_path / "events", tmp_path / "full"
     empty.mkdir()
+    events.mkdir()
+    (events / "events.out.tfevents.1700000000.host.7.0").write_bytes(b"x")
     write_trace(full / "w.1.pt.trace.json")
-    for made, active in ((plugin(logdir=str(empty)), False), (plugin(logdir=str(full)), True)):
+    for logdir, active in ((empty, True), (events, False), (full, True)):
+        made = plugin(logdir=str(logdir))
         assert made.is_active()
         assert until(lambda made=made: made._workspace and made._workspace.catalog.wait_first(5))
         assert made.is_active() is active

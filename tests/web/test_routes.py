@@ -183,7 +183,7 @@ def test_what_is_no_tile_is_400(client, query):
 def test_csv(client):
     response = get(client, "table/operators/operators?run=a&format=csv&search=op14")
     assert response.content_type == "text/csv; charset=utf-8"
-    assert response.headers["Content-Disposition"].startswith('attachment; filename="operators-operators.csv"')
+    assert response.headers["Content-Disposition"].startswith('attachment; filename="a-operators.csv"')
     assert response.text.count("\r\n") == 12
 
 

@@ -70,6 +70,7 @@ export interface SpanInfo {
   is_empty: boolean
   key_figures: Figure[]
   model: string
+  modified_unix_ms: number | null
   problem: Problem | null
   size_bytes: number
   state: 'failed' | 'found' | 'loading' | 'ready'
@@ -199,6 +200,7 @@ export interface ReadInfo {
   events_unknown: number
   file_bytes: number
   format: string
+  is_damaged: boolean
   issues: IssueInfo[]
   records: string
   text_bytes: number

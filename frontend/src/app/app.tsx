@@ -2,10 +2,9 @@
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
 import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { PER_STEP, type Query } from '../api/client'
-import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
+import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
-import { counted } from '../lib/format'
-import { modelNoun } from '../lib/modelNouns'
+import { placeOf } from '../lib/exportNames'
 import { shortenMiddle } from '../lib/names'
 import { pagesOf } from '../lib/pages'
 import { PER_STEP_VIEWS } from '../lib/perStep'
@@ -29,19 +28,20 @@ import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
 import { useActivity } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
-import { openProfile, openView, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
+import { openProfile, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { LinkButton, Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
-import { ProblemPanel } from '../widgets/problem'
+import { ProblemPanel, ReportedProblem } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
+import { usePrinting } from '../widgets/usePrinting'
 import { WindowBar } from '../widgets/windowBar'
+import { Banner, FileBanners, MissingView } from './banners'
 import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
 import { TopBar } from './topbar'
 import { Tour, useTour } from './tour'
-import basicsCss from '../widgets/basics.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './app.module.css'
 
@@ -56,8 +56,9 @@ const PRELOAD_MS = 500
 
 export function App() {
   const scheme = useScheme()
+  const isPrinting = usePrinting()
   return (
-    <MantineProvider theme={theme} forceColorScheme={scheme}>
+    <MantineProvider theme={theme} forceColorScheme={isPrinting ? 'light' : scheme}>
       <Frame />
     </MantineProvider>
   )
@@ -139,6 +140,7 @@ function Frame() {
         profile={profile}
         base={base}
         steps={steps}
+        title={viewInfo(profile, view)?.title ?? view}
         view={view}
         reload={reload}
         onQuality={() => setQuality(true)}
@@ -152,49 +154,43 @@ function Frame() {
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
+        <PrintHead title={viewInfo(profile, view)?.title ?? ''} base={base} steps={steps} />
         {troubles.map((trouble) => (
-          <Alert
-            key={trouble.where}
-            color="orange"
-            variant="light"
-            data-testid="offline"
-            className={css.offline}
-            role="status"
-          >
+          <Banner key={trouble.where} testid="offline">
             {trouble.where && <span className={textCss.mono}>{trouble.where}: </span>}
             {trouble.what} {trouble.do}
-          </Alert>
+          </Banner>
         ))}
-        {profile?.read && !profile.read.complete && (
-          <CutBanner model={profile.model} read={profile.read} onMore={() => setQuality(true)} />
-        )}
+        <FileBanners profile={profile} span={span} onMore={() => setQuality(true)} />
         <PageTabs views={profile?.views ?? []} active={view} />
         {phase && <NotLimited phase={phase} view={viewInfo(profile, view)} />}
         {profile && <WindowBar profile={profile} onWindow={(next) => openProfile({ window: next, capture })} />}
         {profile && <CaptureProblem profile={profile} />}
-        <div className={css.view}>
-          <Boundary key={`${key} ${view}`}>
-            {catalog === null ? (
-              offline ? (
-                <ProblemPanel problem={offline} />
+        <ReportedProblem value={troubles.includes(offline as Problem) ? offline : null}>
+          <div className={css.view}>
+            <Boundary key={`${key} ${view}`}>
+              {catalog === null ? (
+                offline ? (
+                  <ProblemPanel problem={offline} />
+                ) : (
+                  <Placeholder height={300} />
+                )
+              ) : address === null ? (
+                <NoProfile catalog={catalog} wanted={wanted} />
               ) : (
-                <Placeholder height={300} />
-              )
-            ) : address === null ? (
-              <NoProfile catalog={catalog} wanted={wanted} />
-            ) : (
-              <Body
-                view={view}
-                profile={profile}
-                problem={problem}
-                span={span}
-                catalog={catalog}
-                base={base}
-                reload={reload}
-              />
-            )}
-          </Boundary>
-        </div>
+                <Body
+                  view={view}
+                  profile={profile}
+                  problem={problem}
+                  span={span}
+                  catalog={catalog}
+                  base={base}
+                  reload={reload}
+                />
+              )}
+            </Boundary>
+          </div>
+        </ReportedProblem>
       </main>
       {profile && isReady && (
         <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
@@ -205,15 +201,17 @@ function Frame() {
   )
 }
 
-/** A banner above every view of a truncated file. */
-const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
-  <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
-    <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
-    {counted(read.events_loaded, 'event')} {read.events_loaded === 1 ? 'was' : 'were'} read; the rest is missing
-    {model === 'trace' && read.cut_files.length === 0 && ', often the device work. Devices may therefore look idle'}.
-    Findings that need the missing part are skipped.{' '}
-    <LinkButton onClick={onMore}>About this {modelNoun(model)}</LinkButton>
-  </Alert>
+/** On paper, what the bar and the navigation say on the screen. */
+const PrintHead = ({ title, base, steps }: { title: string; base: Query; steps: string }) => (
+  <div className={css.printHead} aria-hidden="true">
+    <b>{title}</b>
+    {placeOf({ ...base, steps }).map(([name, value]) => (
+      <span key={name}>
+        {name} {value}
+      </span>
+    ))}
+    <span>Torch Trace</span>
+  </div>
 )
 
 function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined }) {
@@ -257,22 +255,7 @@ function Body(props: {
   }
   if (profile.state !== 'ready') return <LoadingPanel profile={profile} span={span} />
   const info = viewInfo(profile, view)
-  if (info && !info.available) {
-    const here = profile.views.filter(({ available }) => available)
-    const only = here.length === 1 ? here[0] : null
-    return (
-      <div className={basicsCss.panel}>
-        <h2>{info.title}</h2>
-        <p>{info.why}</p>
-        {info.enable && <p>To enable this view: {info.enable}</p>}
-        {only && (
-          <Button size="xs" onClick={() => openView(only.id, {})}>
-            Back to {only.title}
-          </Button>
-        )}
-      </div>
-    )
-  }
+  if (info && !info.available) return <MissingView info={info} profile={profile} />
   return page
 }
 

@@ -98,6 +98,10 @@ export function EmptyPanel({ catalog }: { catalog: Catalog }) {
         {catalog.last_scan_unix_ms !== null && <>, last at {formatTime(catalog.last_scan_unix_ms)}</>}. The page
         refreshes automatically.
       </p>
+      <p>
+        Traces of torch.profiler end in <code>.pt.trace.json</code> or <code>.json.gz</code>, memory snapshots in{' '}
+        <code>.pickle</code>. Folders are searched, too.
+      </p>
       <SkippedFiles catalog={catalog} />
       <h3>Record a trace</h3>
       <div className={css.code}>

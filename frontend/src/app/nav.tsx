@@ -1,6 +1,6 @@
 // The list of pages and the tabs of the open one; unavailable ones say why.
 import { Popover, Tabs, Tooltip } from '@mantine/core'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import type { ViewInfo } from '../api/payloads'
 import { firstTab, type NavPage, pagesOf } from '../lib/pages'
 import { openView } from '../state/urlState'
@@ -29,8 +29,14 @@ export function Nav(props: { views: readonly ViewInfo[]; active: string; foot: R
   const recorded = pages.filter(({ available }) => available)
   const missing = pages.filter(({ available }) => !available)
   const isOpen = (page: NavPage) => page.tabs.some(({ id }) => id === active)
+  const frame = useRef<HTMLDivElement>(null)
+  const open = pages.find(isOpen)?.id
+  // A link may open a page whose entry is out of sight in a low window.
+  useEffect(() => {
+    if (open) frame.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest' })
+  }, [open])
   return (
-    <div className={css.nav}>
+    <div className={css.nav} ref={frame}>
       <nav aria-label="Pages">
         {recorded.map((page) => (
           <Tooltip key={page.id} label={page.title} position="right" openDelay={100} className={css.tip}>

@@ -110,7 +110,7 @@ function ReadFacts({ read }: { read: ReadInfo }) {
         </div>
         <div>
           <dt>Complete</dt>
-          <dd>{read.complete ? 'yes' : 'no: the file is truncated'}</dd>
+          <dd>{read.complete ? 'yes' : `no: the file is ${read.is_damaged ? 'damaged' : 'truncated'}`}</dd>
         </div>
         {(read.records ? COUNTS : []).map(([key, title, definition]) => (
           <div key={key}>

@@ -1,20 +1,20 @@
 // The top bar: profile, steps, data quality, export.
-import { Button, Menu, Tooltip } from '@mantine/core'
-import { originalUrl, type Query, windowUrl } from '../api/client'
+import { Button, Tooltip } from '@mantine/core'
+import type { Query } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
-import { format } from '../lib/format'
+import { counted } from '../lib/format'
 import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
 import { PER_STEP_VIEWS } from '../lib/perStep'
-import { type Address, spanOf } from '../lib/profiles'
-import { useCurrent } from '../state/current'
-import { openProfile, setRoute, shareUrl, TOTAL, useRoute } from '../state/urlState'
-import { CloseButton, useCopied } from '../widgets/basics'
+import type { Address } from '../lib/profiles'
+import { openProfile, setRoute, TOTAL, useRoute } from '../state/urlState'
+import { CloseButton } from '../widgets/basics'
 import { CapturePicker } from '../widgets/capturePicker'
 import { Switch } from '../widgets/choice'
-import { DownloadIcon, HelpIcon, InfoIcon, LinkIcon } from '../widgets/icons'
+import { HelpIcon, InfoIcon } from '../widgets/icons'
 import { ProfilePickers } from '../widgets/profilePickers'
 import { StepsPicker } from '../widgets/stepsPicker'
+import { ShareMenu } from './shareMenu'
 import phaseChipCss from '../widgets/phaseChip.module.css'
 import pickerCss from '../widgets/picker.module.css'
 import textCss from '../widgets/text.module.css'
@@ -29,15 +29,15 @@ export function TopBar(props: {
   /** run, worker, span, window, capture, steps, phase and pattern. */
   base: Query
   steps: string
+  /** Of the open page. */
+  title: string
   reload: () => void
   onQuality: () => void
   onHelp: () => void
   view: string
 }) {
-  const { view, catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
+  const { view, catalog, address, wanted, profile, base, steps, title, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
-  // A rank summary has no data notices of its trace.
-  const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">
       <div className={css.picks}>
@@ -67,25 +67,25 @@ export function TopBar(props: {
               size="sm"
               variant="default"
               radius="xl"
-              className={notices > 0 ? css.quality : css.bare}
+              className={notices > 0 ? css.quality : undefined}
               onClick={onQuality}
               leftSection={<InfoIcon />}
             >
-              {notices > 0 && `${notices} `}
-              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}</span>
+              {notices > 0 ? counted(notices, 'note') : 'About'}
+              <span className={css.wide}>
+                &nbsp;{notices > 0 && 'on '}this {modelNoun(profile.model)}
+              </span>
             </Button>
           </Tooltip>
         )}
-        <CopyLink />
-        {address && (
-          <ExportMenu
-            base={base}
-            steps={steps}
-            ready={profile?.state === 'ready'}
-            whole={profile?.window ? 'window' : 'trace'}
-            events={profile?.features.includes('events') ?? true}
-          />
-        )}
+        <ShareMenu
+          base={address && base}
+          steps={steps}
+          title={title}
+          ready={profile?.state === 'ready'}
+          whole={profile?.window ? 'window' : 'trace'}
+          events={profile?.features.includes('events') ?? true}
+        />
         <Tooltip label="Keyboard shortcuts (?)">
           <Button size="sm" variant="subtle" color="gray" px={6} aria-label="Keyboard shortcuts" onClick={onHelp}>
             <HelpIcon />
@@ -93,56 +93,6 @@ export function TopBar(props: {
         </Tooltip>
       </div>
     </div>
-  )
-}
-
-const notesText = (count: number, isRead: boolean) =>
-  !isRead ? 'Notes on' : count === 0 ? 'About' : count === 1 ? 'note on' : 'notes on'
-
-function CopyLink() {
-  const [copied, copy] = useCopied()
-  return (
-    <Button size="sm" variant="default" leftSection={<LinkIcon />} onClick={() => copy(shareUrl())} aria-live="polite">
-      {copied ? 'Copied' : 'Copy link'}
-    </Button>
-  )
-}
-
-function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 'trace' | 'window'; events: boolean }) {
-  const { base, steps, ready, whole, events } = props
-  const { csv, window: shown } = useCurrent()
-  const chosen = shown ? { start_ns: shown.start, end_ns: shown.end } : { steps }
-  const what = shown
-    ? `Visible window, ${format(shown.end - shown.start, 'ns')}`
-    : steps
-      ? `Steps ${steps}`
-      : `Full ${whole}`
-  return (
-    <Menu position="bottom-end" transitionProps={{ duration: 100 }} width={290}>
-      <Menu.Target>
-        <Button size="sm" variant="default" leftSection={<DownloadIcon />}>
-          Export
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item component="a" href={originalUrl(base)} download disabled={!ready}>
-          Original file
-          <small className={css.note}>as stored in the log directory</small>
-        </Menu.Item>
-        {events && (
-          <Menu.Item component="a" href={windowUrl({ ...base, ...chosen })} download disabled={!ready}>
-            Chrome trace for Perfetto
-            <small className={css.note}>{what}</small>
-          </Menu.Item>
-        )}
-        <Menu.Item component="a" href={csv?.url ?? '#'} download disabled={!csv}>
-          Table as CSV
-          <small className={css.note}>
-            {csv ? `${csv.title}, all matching rows` : 'open Operators or Kernels first'}
-          </small>
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
   )
 }
 

@@ -1,4 +1,5 @@
 // A canvas and its input: pointers, keys and frames. Each picture and each timeline extends it.
+import { isPrinting } from '../lib/printing'
 import { fitCanvas } from './surface'
 import { isTyping } from './typing'
 
@@ -116,16 +117,19 @@ export abstract class Viewport<Hit> {
   }
 
   redraw(): void {
-    if (this.frame) return
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0
-      const { clientWidth: width, clientHeight: height } = this.canvas
-      if (!this.measure(width, height)) return
-      this.look()
-      const context = fitCanvas(this.canvas, width, height)
-      if (context) this.draw(context, width, height)
-      this.afterDraw()
-    })
+    // There is no frame any more before the browser prints.
+    if (isPrinting()) this.drawNow()
+    else if (!this.frame) this.frame = requestAnimationFrame(() => this.drawNow())
+  }
+
+  private drawNow(): void {
+    this.frame = 0
+    const { clientWidth: width, clientHeight: height } = this.canvas
+    if (!this.measure(width, height)) return
+    this.look()
+    const context = fitCanvas(this.canvas, width, height)
+    if (context) this.draw(context, width, height)
+    this.afterDraw()
   }
 
   /** Runs before each frame, because the picture under the pointer may have changed. */

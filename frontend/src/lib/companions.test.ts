@@ -14,6 +14,7 @@ const span = (id: string, model: string) => ({
   id,
   model,
   time_unix_ms: null,
+  modified_unix_ms: null,
   files: [],
   format: '',
   size_bytes: 0,

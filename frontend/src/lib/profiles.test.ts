@@ -52,6 +52,7 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
           step_count: null,
           state: 'found',
           time_unix_ms: null,
+          modified_unix_ms: null,
         })),
       })),
     })),

@@ -1,5 +1,6 @@
-// Facts about the open view, for the Export menu.
-import { useSyncExternalStore } from 'react'
+// Facts about the open view, for the Share menu.
+import { useEffect, useRef, useSyncExternalStore } from 'react'
+import type { Payload, Table, View } from '../api/payloads'
 
 interface Current {
   /** Address of the shown table as CSV, and its title. */
@@ -23,4 +24,27 @@ export function useCurrent(): Current {
     },
     () => current,
   )
+}
+
+const answers = new Map<object, View | Table>()
+
+/** Notes an answer that the page shows while the component is there. */
+export function useExported(answer: View | Table | null): void {
+  const key = useRef<object>({})
+  useEffect(() => {
+    const mine = key.current
+    if (answer) answers.set(mine, answer)
+    return () => {
+      answers.delete(mine)
+    }
+  }, [answer])
+}
+
+/** What the page shows: the payloads of its views, then tables that it asked for alone. */
+export function pagePayloads(): Payload[] {
+  const every = [...answers.values()]
+  const tables = every.flatMap((each) => (each.kind === 'table' ? [each] : []))
+  const replaced = new Set(tables.map(({ name }) => name))
+  const ofViews = every.flatMap((each) => (each.kind === 'view' ? Object.values(each.payloads) : []))
+  return [...ofViews.filter((each) => each.kind !== 'table' || !replaced.has(each.name)), ...tables]
 }

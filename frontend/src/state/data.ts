@@ -4,6 +4,7 @@ import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } fr
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
 import type { Address } from '../lib/profiles'
 import { useActivity } from './activity'
+import { useExported } from './current'
 
 const CATALOG_MS = 5000
 const LOADING_MS = 700
@@ -190,7 +191,9 @@ export function useQuery(base: Query, more: Query): Query {
 
 export function useView(id: string, query: Query, enabled = true): Resource<View> {
   const key = enabled ? JSON.stringify([id, query]) : ''
-  return useResource<View>(key, (signal) => getView(id, query, signal))
+  const resource = useResource<View>(key, (signal) => getView(id, query, signal))
+  useExported(enabled ? resource.data : null)
+  return resource
 }
 
 /** A view about all workers from cache only; null if not cached. */
@@ -208,5 +211,7 @@ export function useCachedView(id: string, query: Query, round: string, enabled: 
 /** `reads`: unread profiles may be read. */
 export function useAllWorkersView(id: string, query: Query, reads: boolean): Resource<View> {
   const get = reads ? getView : getCachedView
-  return useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))
+  const resource = useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))
+  useExported(resource.data)
+  return resource
 }

@@ -5,9 +5,12 @@ import type { Problem, Table } from '../api/payloads'
 import { emptyKeys } from '../lib/columns'
 import type { Pages, Row, TableQuery } from '../lib/tableRows'
 import { useActivity } from './activity'
+import { useExported } from './current'
 import { problemOf, whenReady } from './data'
 
 const LIMIT = 200
+/** Rows of a page that is exported as text. */
+const EXPORTED = 20
 
 interface Loaded {
   key: string
@@ -88,6 +91,11 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
   useActivity(!fresh && key !== '')
   // Never show old rows under a new table's name.
   const usable = fresh || (loaded.table?.name === table && key !== '')
+  const exported = useMemo(
+    () => (usable && loaded.table ? { ...loaded.table, rows: loaded.rows.slice(0, EXPORTED) } : null),
+    [usable, loaded],
+  )
+  useExported(exported)
   return {
     table: usable ? loaded.table : null,
     count: usable ? (loaded.table?.matched_rows ?? 0) : 0,

@@ -40,7 +40,8 @@ export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacke
             <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
             <PartName part={part} onLink={onLink} />
             <b>
-              <Value value={part.value} unit={payload.unit} /> · {format(share(part, payload.total), 'ratio')}
+              <Value value={part.value} unit={payload.unit} />
+              {payload.unit !== 'ratio' && ` · ${format(share(part, payload.total), 'ratio')}`}
             </b>
           </li>
         ))}
@@ -76,6 +77,9 @@ const describe = (payload: Breakdown) =>
 export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; onLink: OnLink; of: string }) {
   const scale = columnScale(payload.unit, [payload.total])
   const largest = Math.max(...payload.parts.map((part) => share(part, payload.total)), 1e-9)
+  // A zero would claim that such events were recorded.
+  const recorded = payload.parts.filter((part) => part.value !== 0)
+  const absent = payload.parts.filter((part) => part.value === 0)
   return (
     <div className={css.frame}>
       <table className={plainTableCss.table}>
@@ -87,7 +91,7 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
           </tr>
         </thead>
         <tbody>
-          {payload.parts.map((part) => (
+          {recorded.map((part) => (
             <tr key={part.metric.key}>
               <th scope="row">
                 <Swatch color={categoryColor(part.category)} idle={isIdle(part)} />
@@ -122,6 +126,9 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
           </tr>
         </tfoot>
       </table>
+      {absent.length > 0 && (
+        <p className={textCss.none}>None recorded: {absent.map(({ metric }) => metric.title).join(', ')}.</p>
+      )}
     </div>
   )
 }
@@ -163,6 +170,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
     return { part, from, to: at }
   })
   const chosen = payload.parts.find((part) => part.metric.key === focus)
+  if (payload.total === 0) return <p className={textCss.none}>None recorded.</p>
   return (
     <div className={css.donut}>
       <svg viewBox="0 0 100 100" role="img" aria-label={describe(payload)}>

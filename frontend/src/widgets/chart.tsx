@@ -1,20 +1,55 @@
 // A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
+import { categoryColor } from '../lib/color'
 import { formatNumber } from '../lib/format'
 import { LinkButton, useTheme, Value } from './basics'
+import { BreakdownBar } from './breakdown'
 import { chartOption, chartScale, partAt, totalsOf, xLabels } from './chartOption'
 import { PlotFrame, usePlot } from './plot'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 
-export function Chart(props: {
+interface ChartProps {
   series: Series
   height: number | string
   selected?: ReadonlySet<string>
   compact?: boolean
   onBar?: (x: string, category: string | null) => void
-}) {
+}
+
+/** Of a single step there is nothing to compare: its parts stand beside each other instead of in one bar. */
+export const Chart = (props: ChartProps) =>
+  props.series.style === 'stacked_bars' && props.series.x.length === 1 ? (
+    <SingleBar series={props.series} />
+  ) : (
+    <Plotted {...props} />
+  )
+
+const NO_LINK = () => undefined
+
+function SingleBar({ series: { name, title, lines } }: { series: Series }) {
+  const parts = lines.flatMap(({ metric, category, values: [value] }) =>
+    value ? [{ metric, category, value, link: null, interval: null }] : [],
+  )
+  const total = parts.reduce((sum, { value }) => sum + value, 0)
+  const unit = lines[0]?.metric.unit ?? 'number'
+  const payload = {
+    kind: 'breakdown',
+    name,
+    title,
+    subtitle: '',
+    unit,
+    total,
+    parts,
+    style: 'bar',
+    start: 0,
+    interval: null,
+  } as const
+  return <BreakdownBar payload={{ ...payload, parts: [...parts] }} onLink={NO_LINK} />
+}
+
+function Plotted(props: ChartProps) {
   const { series, height, selected, compact = false, onBar } = props
   const theme = useTheme()
   const handler = useRef(onBar)
@@ -40,7 +75,16 @@ export function Chart(props: {
     })
   })
 
-  return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
+  const keys = series.lines.map(({ metric, category }): [string, string] => [metric.title, categoryColor(category)])
+  return (
+    <PlotFrame
+      frame={frame}
+      drawn={drawn}
+      height={height}
+      label={summary(series)}
+      keys={keys.length > 1 ? keys : undefined}
+    />
+  )
 }
 
 function summary(series: Series): string {

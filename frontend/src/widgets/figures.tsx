@@ -25,6 +25,7 @@ export function Headline(props: {
   const recorded = props.figures.filter(({ value }) => value !== null)
   const figures = all || recorded.length <= MOST ? recorded : recorded.slice(0, MOST)
   if (recorded.length === 0) return null
+  const absent = props.figures.filter(({ value }) => value === null)
   const list = (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
@@ -52,6 +53,19 @@ export function Headline(props: {
           </div>
         )
       })}
+      {absent.length > 0 && (
+        <div className={css.absent}>
+          <dt>No data</dt>
+          <dd>
+            {absent.map(({ metric }, i) => (
+              <span key={metric.key}>
+                {i > 0 && ', '}
+                <MetricName metric={metric} />
+              </span>
+            ))}
+          </dd>
+        </div>
+      )}
     </dl>
   )
   if (figures.length === recorded.length && !all) return list

@@ -52,12 +52,15 @@ export function PlotFrame(props: {
   drawn: boolean
   height: number | string
   label: string
+  /** Names and colours of the lines, for an exported picture. */
+  keys?: readonly [string, string][]
 }) {
-  const { frame, drawn, height, label } = props
+  const { frame, drawn, height, label, keys } = props
   return (
     <div
       ref={frame}
       data-testid="chart"
+      data-keys={keys && JSON.stringify(keys)}
       className={css.chart}
       aria-busy={!drawn}
       style={{ height }}

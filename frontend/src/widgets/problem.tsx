@@ -1,14 +1,19 @@
 // An error: message, place, fix.
 import { Button } from '@mantine/core'
-import type { ReactNode } from 'react'
+import { createContext, type ReactNode, useContext } from 'react'
 import type { Problem } from '../api/payloads'
 import { useCopied } from './basics'
 import basicsCss from './basics.module.css'
 import css from './problem.module.css'
 import textCss from './text.module.css'
 
+/** A problem that stands above the page already. */
+export const ReportedProblem = createContext<Problem | null>(null)
+
 export function ProblemPanel({ problem, action, title }: { problem: Problem; action?: ReactNode; title?: string }) {
   const [copied, copy] = useCopied()
+  const reported = useContext(ReportedProblem)
+  if (reported?.what === problem.what && reported.where === problem.where) return null
   return (
     <div data-testid="problem" className={`${basicsCss.panel} ${css.problem}`} role="alert">
       {title && <div className={css.title}>{title}</div>}

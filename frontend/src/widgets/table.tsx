@@ -21,8 +21,10 @@ import { labelsOf } from '../lib/names'
 import { type Pages, type Row, rowId, type TableQuery } from '../lib/tableRows'
 import { Placeholder } from './basics'
 import { ProblemPanel } from './problem'
+import { SmallTable } from './smallTable'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
+import { usePrinting } from './usePrinting'
 import { useWidth } from './useSize'
 import css from './table.module.css'
 import textCss from './text.module.css'
@@ -57,15 +59,44 @@ function useScales({ table }: Pages): Map<string, Scale> {
   return useMemo(() => familyScales(table?.columns ?? [], (key) => table?.extremes[key] ?? []), [table])
 }
 
+/** Rows on paper. */
+const MOST_PRINTED = 2000
+
+/** The loaded rows on paper: the columns share its width, and each page has their heads. */
+function PrintedTable({ pages, table, shown, nameStyle }: DataTableProps & { table: Table }) {
+  const printed = useMemo(() => {
+    const rows: Row[] = []
+    for (let i = 0; i < Math.min(pages.count, MOST_PRINTED); i++) {
+      const row = pages.row(i)
+      if (row) rows.push(row)
+    }
+    const columns = orderedColumns(table).filter(
+      (column) => column.metric.key === table.name_column || isDrawn(column, shown, pages.empty),
+    )
+    return {
+      ...table,
+      rows,
+      columns: columns.map((column) => ({ ...column, hidden: false })),
+    }
+  }, [pages, table, shown])
+  return (
+    <div data-testid="printed" className={css.printed}>
+      <SmallTable table={printed} limit={MOST_PRINTED} nameStyle={nameStyle} />
+    </div>
+  )
+}
+
 export function DataTable(props: DataTableProps) {
   const { pages, query, shown, onClear, label } = props
   const { table } = pages
+  const isPrinting = usePrinting()
   if (!table) {
     return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Placeholder height="80vh" />
   }
   return (
     <div className={props.inPage ? `${css.frame} ${css.inPage}` : css.frame} aria-busy={pages.busy}>
       {pages.problem && <ProblemPanel problem={pages.problem} />}
+      {isPrinting && <PrintedTable {...props} table={table} />}
       <Grid {...props} table={table} key={`${table.name} ${table.columns.length}`} />
       {!pages.busy && !pages.problem && pages.count === 0 && (
         <div className={`${textCss.none} ${css.nothing}`}>

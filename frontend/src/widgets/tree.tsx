@@ -11,9 +11,12 @@ import type { Row } from '../lib/tableRows'
 import { MetricHelp, Value } from './basics'
 import { ChevronDown, ChevronRight, CloseAllIcon, OpenAllIcon } from './icons'
 import { isFrame, Presence } from './tableCells'
+import { usePrinting } from './usePrinting'
 import textCss from './text.module.css'
 import css from './tree.module.css'
 
+/** Rows on paper. */
+const MOST_PRINTED = 2000
 const ROW = 28
 /** Maximum indented levels, so that deep names stay visible. */
 const DEEPEST = 14
@@ -50,8 +53,9 @@ export interface TreeExtra {
   cell: (row: Row) => ReactNode
 }
 
-/** Pixels of number and text columns, and characters of the latter. */
+/** Pixels of number columns where there is room and where there is little, of text columns, and characters of these. */
 const NUMBER_PX = 88
+const NARROW_PX = 62
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
@@ -126,6 +130,9 @@ export function TreeTable(props: {
     overscan: 16,
   })
   const { scrollToIndex } = rows
+  const items = usePrinting()
+    ? nodes.slice(0, MOST_PRINTED).map((_, index) => ({ index, start: index * ROW }))
+    : rows.getVirtualItems()
   useEffect(() => {
     const at = nodes.indexOf(selected)
     if (at >= 0) scrollToIndex(at, { align: 'auto' })
@@ -149,8 +156,11 @@ export function TreeTable(props: {
     event.preventDefault()
   }
   const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
-  const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
-  const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
+  const minWidth = widths.reduce(
+    (sum, width) => sum + Math.min(width, NARROW_PX) + 8,
+    208 + (extra ? extra.width + 8 : 0),
+  )
+  const template = `minmax(176px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `minmax(${Math.min(width, NARROW_PX)}px, ${width}px)`).join(' ')}`
   return (
     <div
       className={css.tree}
@@ -207,7 +217,7 @@ export function TreeTable(props: {
         onKeyDown={onKey}
         aria-activedescendant={selected >= 0 ? `node-${selected}` : undefined}
       >
-        {rows.getVirtualItems().map((item) => {
+        {items.map((item) => {
           const node = nodes[item.index]
           const row = tree.rows[node]
           const name = String(row[tree.label_column] ?? '')

@@ -23,7 +23,9 @@ class Issue(msgspec.Struct, frozen=True):
 
 
 # Codes of issues of truncated files.
-_CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database_cut"})
+_CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "zstd_truncated", "database_cut"})
+# Codes of issues of files that changed after they were written.
+_DAMAGED = frozenset({"gzip_corrupt", "zstd_damaged", "database_damaged"})
 
 
 class ReadReport(msgspec.Struct, frozen=True):
@@ -43,14 +45,19 @@ class ReadReport(msgspec.Struct, frozen=True):
     events_outside: int = 0
     """Number of events outside the opened window; 0 if the whole file was opened."""
     complete: bool = True
-    """False if the file is truncated."""
+    """False if the file is truncated or damaged."""
     issues: tuple[Issue, ...] = msgspec.field(default=())
     records: str = "events"
     """Plural word for the entries of a file, such as events; empty if the entries cannot be counted."""
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the names of the truncated files. Returns no names if the profile has only one file."""
+        """Returns the names of truncated and damaged files. Returns no names if the profile has only one file."""
         if self.complete:
             return []
-        return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})
+        return sorted({issue.file for issue in self.issues if issue.code in _CUT | _DAMAGED and issue.file})
+
+    @property
+    def is_damaged(self) -> bool:
+        """Returns whether a file contains bytes that its archive cannot have, so that waiting does not help."""
+        return not self.complete and any(issue.code in _DAMAGED for issue in self.issues)

@@ -35,6 +35,7 @@ from tb_plugin.service.profile_files import ProfileFiles, Root, full_path, patte
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "The file does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
+_EVENT_FILE = ".tfevents."
 _DAMAGED = "The archive is damaged: copy the file again, or record the trace again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
@@ -60,6 +61,8 @@ class Discovery(msgspec.Struct):
     profiles: list[ProfileFiles] = msgspec.field(default_factory=list)
     skipped: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: int = 0
+    has_event_files: bool = False
+    """Whether a file contains TensorBoard events (scalars, images), by its name."""
     problems: list[UserError] = msgspec.field(default_factory=list)
     ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
     titles: dict[Root, Titles] = msgspec.field(default_factory=dict)
@@ -102,6 +105,7 @@ class Scanner:
             used.update(result.sniffed)
             drafts += result.drafts
             discovery.files += len(listing.files)
+            discovery.has_event_files |= result.has_event_files
             unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
             discovery.skipped += [(full_path(root, path), reason) for path, reason in unlisted]
             discovery.skipped += result.refused
@@ -217,7 +221,18 @@ class Scanner:
         sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
         told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
         skipped = [(full_path(root, place), why) for place, why in told]
-        return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), titles or Titles(), summaries)
+        has_event_files = any(_EVENT_FILE in path for path in files)
+        return _Sorted(
+            root,
+            taken.drafts,
+            skipped,
+            sniffed,
+            final,
+            ignored or Ignore(),
+            titles or Titles(),
+            summaries,
+            has_event_files,
+        )
 
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
@@ -290,6 +305,7 @@ class _Sorted(msgspec.Struct, frozen=True):
     ignore: Ignore
     titles: Titles
     summaries: dict[str, StoredFile]
+    has_event_files: bool
 
 
 def _parsed(root: Root, file: StoredFile | None, parse: Callable[[bytes, str], _Parsed]) -> _Parsed | None:

@@ -110,6 +110,16 @@ def _reading(trace: TraceTable) -> Iterator[Notice]:
             yield _issue(issue)
     if not trace.report.complete:
         names = _plain(", ".join(trace.report.cut_files))
+        if trace.report.is_damaged:
+            text = f"Damaged: {names}. {{affected}} events" if names else "The file is damaged: {affected} events"
+            yield _notice(
+                "damaged",
+                "high",
+                f"{text} were read.",
+                "Copy the file again and compare checksums, or record again. Numbers cover only the readable part.",
+                _affected(trace.report.events_loaded, "Events read"),
+            )
+            return
         yield _notice(
             "truncated",
             "high",

@@ -51,7 +51,7 @@ _TEXTS: dict[Limit, str] = {
     Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
     "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
-    Limit.TRUNCATED: "The file is truncated, so what limits the program is unknown",
+    Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
 _ONCE = {
     Limit.INITIALISATION: "Initialisation happens once per process and is not part of the steady state",

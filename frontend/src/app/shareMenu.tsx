@@ -1,0 +1,122 @@
+// Share: link, tables, pictures and text of the page, files of the profile.
+import { Button, Menu } from '@mantine/core'
+import { useState } from 'react'
+import { originalUrl, type Query, windowUrl } from '../api/client'
+import { fileName, type Place, placeOf } from '../lib/exportNames'
+import { format } from '../lib/format'
+import { pageMarkdown } from '../lib/markdown'
+import { pagePayloads, useCurrent } from '../state/current'
+import { shareUrl } from '../state/urlState'
+import { useCopied } from '../widgets/basics'
+import { CopyIcon, DownloadIcon, LinkIcon } from '../widgets/icons'
+import { type PagePicture, pagePictures } from './pagePictures'
+import css from './shareMenu.module.css'
+
+export function ShareMenu(props: {
+  /** run, worker, span, window, capture, steps, phase and pattern; null without a profile. */
+  base: Query | null
+  /** Selected steps; '' = all. */
+  steps: string
+  /** Of the open page. */
+  title: string
+  ready: boolean
+  whole: 'trace' | 'window'
+  events: boolean
+}) {
+  const { base, steps, title, ready, whole, events } = props
+  const { csv, window: visible } = useCurrent()
+  const [copied, copy] = useCopied()
+  const [pictures, setPictures] = useState<PagePicture[]>([])
+  const place = placeOf(base && { ...base, steps })
+  const chosen = visible ? { start_ns: visible.start, end_ns: visible.end } : { steps }
+  const what = visible
+    ? `Visible window, ${format(visible.end - visible.start, 'ns')}`
+    : steps
+      ? `Steps ${steps}`
+      : `Full ${whole}`
+  const shown: Place = visible ? [['Visible', `${format(visible.start, 'ns')} to ${format(visible.end, 'ns')}`]] : []
+  const markdown = () => pageMarkdown({ title, place: [...place, ...shown], payloads: pagePayloads() })
+  const nameOf = (...more: string[]) => fileName([...place.map(([, value]) => value), title, ...more])
+  return (
+    <Menu
+      position="bottom-end"
+      transitionProps={{ duration: 100 }}
+      width={300}
+      onOpen={() => setPictures(ready ? pagePictures() : [])}
+    >
+      <Menu.Target>
+        <Button size="sm" variant="default" leftSection={<LinkIcon />} aria-live="polite">
+          {copied ? 'Copied' : 'Share'}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown className={css.menu}>
+        <Menu.Item leftSection={<LinkIcon />} onClick={() => copy(shareUrl())}>
+          Copy link
+        </Menu.Item>
+        {base && (
+          <>
+            <Menu.Label>This page</Menu.Label>
+            <Menu.Item leftSection={<CopyIcon />} disabled={!ready} onClick={() => copy(markdown())}>
+              Copy as Markdown
+            </Menu.Item>
+            <Menu.Item
+              leftSection={<DownloadIcon />}
+              disabled={!ready}
+              onClick={() => save(new Blob([markdown()], { type: 'text/markdown' }), `${nameOf()}.md`)}
+            >
+              Markdown file
+            </Menu.Item>
+            <Menu.Item leftSection={<DownloadIcon />} component="a" href={csv?.url ?? '#'} download disabled={!csv}>
+              Table as CSV
+              <small className={css.note}>{csv ? `${csv.title}, all matching rows` : 'This page has no table.'}</small>
+            </Menu.Item>
+            {/* Of this document alone: TensorBoard around it would print one page. */}
+            <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} onClick={() => window.print()}>
+              Print or save as PDF
+            </Menu.Item>
+            {pictures.length > 0 && <Menu.Label>Chart as PNG</Menu.Label>}
+            {pictures.map((picture) => (
+              <Menu.Item
+                key={picture.title}
+                leftSection={<DownloadIcon />}
+                onClick={() => savePicture(picture, place, nameOf(picture.title))}
+              >
+                {picture.title}
+              </Menu.Item>
+            ))}
+            <Menu.Label>Recording</Menu.Label>
+            <Menu.Item leftSection={<DownloadIcon />} component="a" href={originalUrl(base)} download disabled={!ready}>
+              Original file
+              <small className={css.note}>as stored in the log directory</small>
+            </Menu.Item>
+            {events && (
+              <Menu.Item
+                leftSection={<DownloadIcon />}
+                component="a"
+                href={windowUrl({ ...base, ...chosen })}
+                download
+                disabled={!ready}
+              >
+                Chrome trace for Perfetto
+                <small className={css.note}>{what}</small>
+              </Menu.Item>
+            )}
+          </>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function save(content: Blob, name: string): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(content)
+  link.download = name
+  link.click()
+  window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+async function savePicture(picture: PagePicture, place: Place, name: string): Promise<void> {
+  const content = await picture.png(place.map(([part, value]) => `${part} ${value}`).join(' · '))
+  if (content) save(content, `${name}.png`)
+}
