@@ -56,7 +56,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     diff = json.loads(printed(capsys, "diff", slow, slow, "--format", "json"))
     profile = tb_plugin.open(slow)
     (one,) = report["profiles"]
-    assert (report["schema_version"], diff["schema_version"]) == (3, 3)
+    assert (report["schema_version"], diff["schema_version"]) == (3, 4)
     (found,) = one["findings"]
     assert found == {
         "rule": "data_loading",
