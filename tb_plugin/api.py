@@ -375,7 +375,7 @@ class Job:
 
     @property
     def findings(self) -> list[Finding]:
-        """Returns the findings of the Distributed view, most important first.
+        """Returns the findings of the page Ranks, most important first.
 
         >>> open("samples/synthetic_ddp").findings[0].rule
         'straggler'

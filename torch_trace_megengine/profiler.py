@@ -53,7 +53,7 @@ TRAINING = {
     "launch_bound": Advice(_TRACE, (_PROFILER,)),
     "python_bound": Advice(_TRACE, (_PROFILER,)),
     "small_batch": Advice("If memory allows, try a larger batch and check convergence."),
-    "low_utilization": Advice("Open Idle time to see what the device waits for."),
+    "low_utilization": Advice("Open the page GPU idle to see what the device waits for."),
     "redundant_reshapes": Advice(
         "Remove the reshape: the next operator can use the existing shape. In a sequence of reshapes, keep only "
         "the last one.",

@@ -53,7 +53,7 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
             if one
             else "Only the summaries of these workers are available"
         )
-        text += ", which only the view Distributed can use."
+        text += ", which only the page Ranks can use."
         todo = f"Open the log directory that contains the {'trace' if one else 'traces'}."
         notices.append(Notice("summary_alone", "info", text, todo, []))
     return notices

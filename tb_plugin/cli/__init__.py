@@ -230,6 +230,6 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "report": ("print metrics and findings of profiles", _add_report),
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
-    "summarize": ("compute rank summaries, so that the Distributed view opens without the traces", _add_summarize),
+    "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

@@ -60,7 +60,7 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(share),
         text=(
-            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work takes "
+            "Exposed communication takes {communication_ns} of {step_time_mean_ns} per step. Other work takes "
             "{could_hide_ns} and could overlap with communication. "
         )
         + ("Process group {process_group} takes the most: {group_exposed_ns}. " if worst else "")
@@ -171,7 +171,7 @@ RULE = Rule(
         longest collective. Gradients are available when all kernels launched before the collective have ended.
 
         If parameters or gradients are sharded (FSDP, ZeRO), the finding also reports the time of their collectives
-        (`sharding`). The trace of one rank does not show whether the rank waits or transfers. The Distributed page
+        (`sharding`). The trace of one rank does not show whether the rank waits or transfers. The page Ranks
         shows both.
     """,
     cases=("", "sharding"),

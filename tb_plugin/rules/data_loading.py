@@ -37,7 +37,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text="Data loading takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
+        text="Data loading takes {dataloader_mean_ns} of {step_time_mean_ns} per step."
         + (kind if own or workers else "")
         + (" The loop is at {loader_line}." if line else ""),
         case="workers" if workers > own else "",

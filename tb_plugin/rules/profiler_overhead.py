@@ -48,7 +48,7 @@ def _look(s: Scene) -> Detection | None:
     figures: list[Figure] = []
     text, todo = [], []
     if share >= OVERHEAD_SHARE:
-        text.append("The profiler itself takes {overhead_ns} of each {step_time_mean_ns} step.")
+        text.append("The profiler itself takes {overhead_ns} of {step_time_mean_ns} per step.")
         todo.append(s.todo(RULE))
         figures += METRICS.measured(overhead_ns=s.per_step(measure(own)), step_time_mean_ns=s.step_ns)
     if rate >= CALLS_A_MS:

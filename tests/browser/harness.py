@@ -29,7 +29,6 @@ AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 STATIC = ROOT / "tb_plugin" / "static" / "index.html"
 VIEWS = (
     "overview",
-    "findings",
     "timeline",
     "operators",
     "kernels",

@@ -148,7 +148,7 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(visit: Open, told: Path
     assert why in tab.settle().get_by_test_id("detail").inner_text()
     # Ranks that are to stand on the timeline have a trace.
     frame = tab.follow(run="ddp", worker="rank0", view="timeline")
-    assert frame.get_by_role("button", name="Ranks").count() == 0
+    assert frame.get_by_test_id("toolbar").get_by_role("button", name="Ranks").count() == 0
 
 
 @pytest.fixture(scope="module")
@@ -181,13 +181,13 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
     assert "This rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
-    assert answer.first.inner_text().endswith("If only this rank becomes faster, it waits longer. Distributed")
+    assert answer.first.inner_text().endswith("If only this rank becomes faster, it waits longer. Ranks")
     assert answer.nth(1).inner_text().startswith("On this rank, fix first: ")
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()
     tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank5")
-    answer.first.get_by_role("button", name="Distributed", exact=True).click()
+    answer.first.get_by_role("button", name="Ranks", exact=True).click()
     frame = tab.settle()
     frame.get_by_role("button", name="Compare on the timeline").first.click()
     tab.settle()

@@ -107,7 +107,7 @@ def test_what_a_summary_has_nothing_for_says_that_the_trace_is_not_here(tree, op
     there = {info.id: info for info in profile.views}
     assert there["distributed"].available
     assert {info.why for info in profile.views if not info.available} == {
-        "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
+        "The trace is missing. For this rank, the log directory has only a summary, which only the page Ranks uses."
     }
     for ask in (
         lambda: workspace.view(place, "overview", Params()),

@@ -161,8 +161,8 @@ function PeersTable(props: {
         onClick={() => openView('distributed', { group: 'collectives', where: `match:${first.match}` })}
       >
         {table.matched_rows > table.rows.length
-          ? `All ${table.matched_rows.toLocaleString('en-US')} workers in Distributed`
-          : 'Show in Distributed'}
+          ? `All ${table.matched_rows.toLocaleString('en-US')} workers in Ranks`
+          : 'Show in Ranks'}
       </Button>
     </>
   )

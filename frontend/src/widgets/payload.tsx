@@ -55,7 +55,7 @@ function PayloadBlock({ payload, onLink, onName }: Props) {
     case 'memory_flow':
       return <p>{counted(payload.row.length, 'tensor')}, drawn on the page Memory flow.</p>
     case 'heat':
-      return <p>{counted(payload.rows.length, 'rank')} by step, drawn on the page Distributed.</p>
+      return <p>{counted(payload.rows.length, 'rank')} by step, drawn on the page Ranks.</p>
     case 'memory_map':
       return (
         <p>

@@ -44,7 +44,7 @@ from tb_plugin.storage.files import Folder, open_local
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.safe_open import Located
 
-WHY = "The trace is missing. For this rank, the log directory has only a summary, which only the Distributed view uses."
+WHY = "The trace is missing. For this rank, the log directory has only a summary, which only the page Ranks uses."
 _DO = "Open the log directory that contains the trace."
 _ANEW = "Compute the summary again with torch-trace summarize."
 _COPY = ".ttsummary"

@@ -21,10 +21,10 @@ BORROWED = MappingProxyType(
 VIEW = ViewEntry(
     __name__,
     "diff",
-    "Diff",
+    "Compare",
     order=320,
     model=TRACE,
-    traits=Traits("compare", phase_note="Diff compares whole steps, not phases."),
+    traits=Traits("compare", phase_note="Compare covers whole steps, not phases."),
     scope="pair",
     borrows=BORROWED,
     http=ViewText(

@@ -35,7 +35,7 @@ GROUP_FACTS = {
 VIEW = ViewEntry(
     __name__,
     "distributed",
-    "Distributed",
+    "Ranks",
     order=250,
     model=TRACE,
     traits=Traits(

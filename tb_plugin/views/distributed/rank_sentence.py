@@ -118,4 +118,4 @@ def _main_cause(data: JobData, at: int) -> int | None:
 
 
 def _notice(rule: str, severity: Severity, text: str, figures: list[Figure]) -> Notice:
-    return Notice(rule, severity, text, "", figures, evidence=Link("distributed", {}, "Distributed"))
+    return Notice(rule, severity, text, "", figures, evidence=Link("distributed", {}, "Ranks"))

@@ -8,7 +8,7 @@ from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
 VIEW = ViewEntry(
     __name__,
     "snapshot_diff",
-    "Diff",
+    "Compare",
     order=330,
     model=SNAPSHOT,
     traits=Traits("compare", phase_note="The view compares two snapshots, which have no phases."),
