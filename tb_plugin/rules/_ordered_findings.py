@@ -220,8 +220,11 @@ def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[
     others = [merge_changes(most[:i] + most[i + 1 :]) for i in range(len(most))]
     low_all = int(time_saved(trace, steps, [merge_changes(least)], careful=True)[0])
     high_all, *without = time_saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
-    # With a larger batch (``worth`` above 1), the combination may save less than single changes.
+    # With a larger batch (``worth`` above 1) or shorter steps, the combination may save less than some of the changes.
     low_all = max(low_all, *(int(low[i]) for i in worth))
+    on_work = [each for each in least if not each.step_ns.any()]
+    if 0 < len(on_work) < len(least):
+        low_all = max(low_all, int(time_saved(trace, steps, [merge_changes(on_work)], careful=True)[0]))
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
@@ -296,9 +299,8 @@ def _limit(scene: Scene, change: Change, takes_ns: int | None = None) -> int:
 def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: int) -> Saving:
     """Returns the mean bounds per step, widened by ``MARGIN``. No bound exceeds the step time, or ``limit_ns`` per step."""
     all_of_it = min(scene.per_step(limit_ns), scene.step_ns)
-    high = min(scene.per_step(high_ns) * (1 + MARGIN), all_of_it)
-    low, shared = (min(each, high) for each in (scene.per_step(low_ns) * (1 - MARGIN), scene.per_step(shared_ns)))
-    return Saving(low, high, shared, scene.step_ns)
+    high, shared = (min(scene.per_step(each) * (1 + MARGIN), all_of_it) for each in (high_ns, shared_ns))
+    return Saving(min(scene.per_step(low_ns) * (1 - MARGIN), high), high, shared, scene.step_ns)
 
 
 def _finding(scene: Scene, rule: Rule, seen: Detection, saving: Saving | None) -> Finding:
