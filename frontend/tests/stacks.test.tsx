@@ -24,7 +24,7 @@ import {
   write,
 } from './page'
 
-const RUN = { run: 'other', view: 'stacks' }
+const RUN = { run: 'other', view: 'stacks', fold: 'none' }
 const P = 'run=other&worker=rank0&span=1'
 
 interface Tree {
@@ -106,15 +106,19 @@ test('a function opens into its callers and callees', async () => {
 })
 
 test('folding is in the address and in the exports', async () => {
-  await open(RUN)
-  await click(button('Display'))
-  await click(await soon(() => field('Merged into their caller')))
-  expect(state().fold).toBe('framework')
-  await user.keyboard('{Escape}')
-  expect(await folded()).toContain('fold=framework')
+  await open({ ...RUN, fold: '' })
   const [whole, less] = [(await stacksOf()).stacks.total_nodes, (await stacksOf('&fold=framework')).stacks.total_nodes]
   expect(count()).toContain(`${less.toLocaleString('en-US')} place`)
   expect(less).toBeLessThanOrEqual(whole)
+  // A file has all frames unless one says otherwise.
+  expect(await folded()).not.toContain('fold=framework')
+  await click(button('Display'))
+  await click(await soon(() => field('All frames')))
+  expect(state().fold).toBe('none')
+  expect(count()).toContain(`${whole.toLocaleString('en-US')} place`)
+  await click(await soon(() => field('Merged into their caller')))
+  await user.keyboard('{Escape}')
+  expect(await folded()).toContain('fold=framework')
 })
 
 test('idle threads are named and counted on demand', async () => {

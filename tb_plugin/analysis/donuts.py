@@ -10,8 +10,11 @@ from tb_plugin.payloads import Breakdown, Link, Metric, Slice
 SLICES = 10
 
 
-def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns a donut of the largest rows by ``key`` and the rest. Slices link to ``group``, by default the first table."""
+def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "", color: str = "") -> Breakdown:
+    """Returns a donut of the largest rows by ``key`` and the rest. Slices link to ``group``, by default the first table.
+
+    ``color`` names the column with the categories that color the slices. By default, each slice has a color of its own.
+    """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)
     (definition,) = (column.metric for column in frame.columns if column.metric.key == key)
@@ -24,7 +27,7 @@ def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str =
                 text, row.get("readable") or text, definition.unit, definition.definition, definition.window
             )
             link = Link(view, where | {"where": f"{frame.name_column}:{text}"}, text)
-            slices.append(Slice(metric, f"slice{i}", row[key], link))
+            slices.append(Slice(metric, row[color] if color else f"slice{i}", row[key], link))
     rest = total - sum(int(s.value) for s in slices)
     if rest:
         others = data.num_rows - len(slices)

@@ -30,6 +30,7 @@ _PYTHON_WAITS = {
     "multiprocessing/connection.py": "wait|poll|_poll|_recv|recv|recv_bytes|accept",
     "multiprocessing/queues.py": "get|_feed",
     r"multiprocessing/popen_\w+.py": "wait|poll",
+    "torch/_inductor/compile_worker/subproc_pool.py": "_recv_msg|_read_thread",
 }
 # Waiting functions written in C.
 _C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
@@ -46,7 +47,8 @@ def _waits() -> re.Pattern[str]:
         rf"(?:\w+\.)*(?:{names_first})",
         rf"<built-in (?:method|function) (?:{_C_WAITS})\b.*>",
         r"<built-in method get of _queue\.SimpleQueue .*>",
-        r"<method '(?:acquire|poll|recv)' of .*>",
+        r"<method '(?:acquire|poll|recv|recv_into)' of .*>",
+        r"<(?:built-in )?method '?read(?:into|line)?'? of '?_io\.Buffered.*>",
         r"_thread\.R?[lL]ock\.(?:acquire|__enter__)|time\.sleep|_queue\.SimpleQueue\.get",
         rf"(?:_socket|select|posix)\.(?:\w+\.)*(?:{_C_WAITS})",
     )

@@ -99,6 +99,11 @@ def word_of(kernel_class: int) -> str:
     return KernelClass(kernel_class).name.lower()
 
 
+def title_of(kernel_class: int) -> str:
+    """Returns the name of a kernel class on the page."""
+    return TITLES[KernelClass(kernel_class)]
+
+
 @cached_by_argument
 def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of each kernel name.

@@ -22,6 +22,8 @@ CHOSEN_STEPS = "selected steps"
 STEP = "one step"
 SUM = "sum over the "
 """Start of the window of a sum. The page divides sums over the selected steps by the number of steps."""
+PER_STEP = "{per_step}"
+"""Placeholder in sentences. The page replaces it with " per step" if it divides sums, else with nothing."""
 Definition = tuple[str, str] | tuple[str, str, str]
 
 P50 = "Median {}."
@@ -152,6 +154,7 @@ SHARED = Metrics(
             "class": ("Class", "Kernel class, derived from the kernel's name or operators."),
             "cause": ("Cause", "Idle cause with the most time."),
             "cause_key": ("Cause key", "Short name of the idle cause, used in keys."),
+            "class_title": ("Class name", "Name of the kernel class on the page."),
             "class_by": ("Class by", "Source of the kernel class: rule, communication or operator."),
             "device_name": ("Name", "Device name reported by the driver."),
             "capability": ("Compute capability", "Version of the device's instruction set."),

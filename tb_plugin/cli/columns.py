@@ -51,7 +51,7 @@ def fit_table(
         shown.remove(free[-1])
     widths = _share_out({i: natural[i] for i in shown}, {i: least[i] for i in shown}, width - _GAP * (len(shown) - 1))
     columns = [_column(headings[i], cells[i], widths[i]) for i in shown]
-    titles = [_wrapped(headings[i].title, widths[i]) for i in shown]
+    titles = [wrapped(headings[i].title, widths[i]) for i in shown]
     kinds = [headings[i].kind for i in shown]
     sized = [widths[i] for i in shown]
     rule = "  ".join("─" * size for size in sized)
@@ -62,7 +62,7 @@ def fit_table(
 
 def elide_texts(texts: Sequence[str], width: int) -> list[str]:
     """Shortens texts to ``width`` characters; if possible, different texts stay different."""
-    short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
+    short = {text: without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
         short |= _distinguished(group, _head(group[0], max(1, width // 4)) + MARK, width)
     return [short[text] for text in texts]
@@ -102,7 +102,7 @@ def _short_frame(text: str, width: int) -> str:
     return next((tail for tail in tails if size_of(tail) <= width), tails[-1])
 
 
-def _without_middle(text: str, width: int) -> str:
+def without_middle(text: str, width: int) -> str:
     if size_of(text) <= width:
         return text
     if width < 4:
@@ -169,11 +169,11 @@ def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) 
 
 def _column(heading: Heading, cells: Sequence[str], width: int) -> list[list[str]]:
     if heading.kind == "prose":
-        return [_wrapped(cell, width) for cell in cells]
+        return [wrapped(cell, width) for cell in cells]
     return [[cell] for cell in (elide_texts(cells, width) if heading.kind == "name" else cells)]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word

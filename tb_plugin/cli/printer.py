@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tb_plugin.cli.columns import Heading, fit_table
+from tb_plugin.cli.columns import Heading, fit_table, without_middle, wrapped
 from tb_plugin.cli.terminal import print_line, width
 from tb_plugin.findings import finding
 from tb_plugin.format import (
@@ -23,11 +23,26 @@ from tb_plugin.format import (
     printable,
 )
 from tb_plugin.lib.isolation import isolated
-from tb_plugin.payloads import Breakdown, Figures, Interval, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
+from tb_plugin.payloads import (
+    Breakdown,
+    Figure,
+    Figures,
+    Interval,
+    Notice,
+    Notices,
+    Payload,
+    Saving,
+    Scalar,
+    Table,
+    View,
+    WindowInfo,
+)
 
 MORE = " To see all columns, set COLUMNS or use --format markdown or json."
 # Longer figures, in characters, are wrapped like prose.
 _PROSE_CHARACTERS = 40
+# Longer names in a sentence lose their middle.
+_NAME_CHARACTERS = 80
 
 
 class Printer(ABC):
@@ -39,6 +54,10 @@ class Printer(ABC):
 
     @abstractmethod
     def line(self, text: str) -> None: ...
+
+    def prose(self, text: str) -> None:
+        """Prints a sentence, in several lines if the output has a width."""
+        self.line(text)
 
     @abstractmethod
     def rows(
@@ -86,6 +105,10 @@ class Printer(ABC):
         elif isinstance(payload, Notices) and payload.notices:
             self.heading(payload.title, 3)
             for notice in payload.notices:
+                if payload.about == "answer":
+                    found = finding(_with_short_names(notice))
+                    self.prose(f"{found.text} {found.todo}".rstrip())
+                    continue
                 found = finding(notice)
                 self.line(f"[{found.severity}{_saves(notice.saving)}] {found.text} {found.todo}".rstrip())
         elif isinstance(payload, Table):
@@ -137,6 +160,14 @@ class Printer(ABC):
         self.rows(headings, rows, keep or (0,), MORE)
 
 
+def _with_short_names(notice: Notice) -> Notice:
+    def short(figure: Figure) -> Figure:
+        is_name = figure.metric.unit == "code" and isinstance(figure.value, str)
+        return replace(figure, value=without_middle(str(figure.value), _NAME_CHARACTERS)) if is_name else figure
+
+    return replace(notice, figures=[short(each) for each in notice.figures])
+
+
 class TextPrinter(Printer):
     """Prints text as wide as the terminal or COLUMNS. If stdout is not a terminal, the width is 120 characters."""
 
@@ -146,6 +177,10 @@ class TextPrinter(Printer):
 
     def line(self, text: str) -> None:
         print_line(text)
+
+    def prose(self, text: str) -> None:
+        for line in wrapped(printable(text), width()):
+            print_line(line)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""

@@ -71,6 +71,7 @@ def kernels_of_npus_by_type_by_core_and_one_by_one(tab: Tab) -> None:
     frame = tab.settle()
     cores = frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)").all_inner_texts()
     assert frame.inner_text("[data-testid=count]") != every and cores and "COMMUNICATION" not in cores
+    frame.get_by_role("button", name="Charts of the top 10").click()
     frame.get_by_text("Cores", exact=True).click()
     frame.get_by_label("Cores").get_by_role("button", name="AI_CORE").click()
     tab.page.wait_for_url("**core:AI_CORE**")

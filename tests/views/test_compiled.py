@@ -46,6 +46,14 @@ def wrapped() -> TraceBuilder:
     return builder.op("aten::mm", 315, 5, tid=2).launches(kernel("triton_fused_backward", 7, 340))
 
 
+def test_the_answer_compares_cpu_and_device_time_of_compiled_code() -> None:
+    payloads: Any = part(compiled(trace(), 0).table(), "compiled").payloads
+    (notice,) = payloads["answer"].notices
+    assert [figure.value for figure in notice.figures] == [40_000, 3_000, 1]
+    assert notice.text.endswith("so the CPU limits compiled code.")
+    assert all(figure.value for figure in payloads["summary"].figures)
+
+
 def test_a_wrapper_tells_what_it_stands_for_and_a_module_what_was_compiled_of_it() -> None:
     table = wrapped().table()
     assert told(table) == {"Net_0": (None, None), "OptimizedModule_0": ("Block_0", "0/0"), "Block_0": (CODE, "0/0")}

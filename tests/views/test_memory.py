@@ -196,6 +196,15 @@ def test_live_at_the_peak_sums_to_it() -> None:
     assert found.payloads["summary"].figures[0].note == "by z in y"
 
 
+def test_the_answer_says_what_the_peak_consists_of() -> None:
+    table = with_steps().table()
+    peak = {figure.metric.key: figure.value for figure in asked(table).payloads["answer"].notices[0].figures}
+    assert (peak["peak_allocated_bytes"], peak["peak_time_ns"]) == (160, 125_000)
+    assert (peak["part"], peak["part_bytes"], peak["part_ratio"]) == ("y", 80, 0.5)
+    (later,) = asked(table, at_ns=130_000).payloads["answer"].notices
+    assert later.text.startswith("At {moment_ns}")
+
+
 def test_the_outermost_operator_is_the_other_owner() -> None:
     builder = trace().op("aten::linear", 0, 100).op("aten::addmm", 10, 80).op("aten::empty", 20, 10)
     builder.op("aten::empty", 200, 20)

@@ -13,6 +13,7 @@ from tb_plugin import registry
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.modules.layers import class_of
 from tests.builders import TraceBuilder, kernel, memcpy, part, paths, row, rows, trace
 from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 from tests.depth import examples
@@ -301,3 +302,38 @@ def test_a_recording_with_activation_checkpoints() -> None:
         found = rows(table, "modules")
         own = sum(r.get("device_self_ns", 0) + r.get("backward_device_self_ns", 0) for r in found)
         assert 0 < own <= sum(r["device_self_ns"] for r in rows(table, "operators"))
+
+
+def test_layers_of_one_class_are_one_node_with_exact_sums() -> None:
+    builder = trace().module("Net", 0, 1000)
+    for i, time in enumerate((30, 10, 20)):
+        builder.module("Block", 100 * i, 50, number=i).op("a", 100 * i + 1, 5).launches(kernel("k", time))
+        builder.module("Norm", 100 * i + 10, 10, number=i)
+    builder.module("Head", 400, 50).op("b", 401, 5).launches(kernel("k", 40))
+    table = builder.table()
+    assert tree(table) == [
+        ("Net_0", 1, 100), ("Net_0/Block × 3", 3, 60),
+        *((f"Net_0/Block × 3/{name}", 1, time) for i, time in enumerate((30, 10, 20)) for name, time in
+          ((f"Block_{i}", time), (f"Block_{i}/Norm_{i}", 0))),
+        ("Net_0/Head_0", 1, 40),
+    ]  # fmt: skip
+    payloads: Any = part(table, "modules").payloads
+    (layers,) = [node for node in payloads["tree"].rows if node["layers"]]
+    assert (layers["layer_mean_ns"], layers["layer_spread"], layers["module_share"]) == (20_000, 1.0, 0.6)
+    (answer,) = payloads["answer"].notices
+    found = {figure.metric.key: figure.value for figure in answer.figures}
+    assert (found["leading_name"], found["leading_ratio"], found["module"]) == ("Block × 3", 0.6, "Block")
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("Linear_3", "Linear"),
+        ("Block_1 (recomputed)", "Block (recomputed)"),
+        ("layers.3.mlp (Qwen2MLP)", "Qwen2MLP"),
+        ("torch.nn.modules.linear.Linear: model.head", "Linear"),
+        ("compiled region 0/0", None),
+    ],
+)
+def test_class_of_a_label(label: str, name: str | None) -> None:
+    assert class_of(label) == name

@@ -65,7 +65,7 @@ def history() -> Any:
 def test_out_of_memory() -> None:
     usual = part_of(history())
     assert told(usual, "place")["event_number"] == 3, "the peak, as in Memory; from there a link leads to event 7"
-    assert [notice.evidence and notice.evidence.params["at"] for notice in notices(usual)] == [None, "7"]
+    assert [notice.evidence and notice.evidence.params["at"] for notice in notices(usual)] == ["7", None]
     part = part_of(history(), at=7)
     (said,) = notices(part)
     assert said.text.endswith("The request would fit if {in_way_blocks} block ({in_way_bytes}) is released.")

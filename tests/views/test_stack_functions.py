@@ -44,6 +44,27 @@ def recursive() -> TraceTable:
     return builder.python("other", 70, 20).python("walk", 75, 10).table()
 
 
+@pytest.mark.parametrize(
+    ("weight", "found"), [("host", ("train.py(3): fit", 90_000)), ("device", ("net.py(5): run", 7_000))]
+)
+def test_the_answer_is_the_user_function_with_the_library_code_that_it_calls(
+    weight: str, found: tuple[str, int]
+) -> None:
+    builder = trace().python("train.py(3): fit", 0, 100).python("torch/optim/adam.py(9): step", 10, 60)
+    builder.python("net.py(5): run", 80, 10).python("torch/nn/modules/linear.py(7): forward", 81, 8)
+    table = builder.op("aten::mm", 82, 4).launches(kernel("k", 7)).table()
+    payloads: Any = part(table, "stacks", extra=(("weight", weight),)).payloads
+    (notice,) = payloads["answer"].notices
+    name, time, _ = (figure.value for figure in notice.figures)
+    assert (name, time) == found and "with the library code" in notice.text
+
+
+def test_without_user_code_the_answer_is_any_function() -> None:
+    payloads: Any = part(trace().op("aten::mm", 0, 4).op("aten::add", 5, 9).table(), "stacks").payloads
+    assert "No code of yours" in payloads["answer"].notices[0].text
+    assert payloads["answer"].notices[0].figures[0].value == "aten::add"
+
+
 def test_recursion_counts_once() -> None:
     found = functions(recursive())
     assert [

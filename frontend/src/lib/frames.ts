@@ -23,7 +23,7 @@ export function parseStack(stack: string): CodeFrame[] {
 
 /** A frame without its package folder, shortened to `length`: first other folders go, then the function. */
 export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
-  let short = text.replace(/^[^(]*[\\/](?:site|dist)-packages[\\/]/, '')
+  let short = text.replace(/^[^(]*[\\/](?:(?:site|dist)-packages|lib[\\/]python3[.\d]*)[\\/]/, '')
   const outermost = /^[^(\\/]*[\\/]/
   while (short.length > length && outermost.test(short)) short = short.replace(outermost, '')
   const line = /^[^(]+\(\d+\)(?=: )/.exec(short)?.[0]

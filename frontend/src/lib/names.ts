@@ -17,29 +17,67 @@ function withoutGroups(text: string): string {
   return out
 }
 
-/** Generic kernel names: their template arguments say more. */
-const WRAPPERS = /(elementwise_kernel|reduce_kernel|multi_tensor_apply_kernel|^kernel$|device_kernel|^Kernel2?$)/
+/** Generic kernels: their template arguments name the work. */
+const WRAPPERS: [RegExp, string][] = [
+  [/(^|_)elementwise_kernel(_\w+)?$/, 'elementwise'],
+  [/^reduce_kernel$/, 'reduce'],
+  [/multi_tensor_apply_kernel$/, 'multi_tensor'],
+  [/^(kernel|device_kernel|Kernel2?)$/, ''],
+]
 /** Template arguments that name the work: `AddFunctor`, `CUDAFunctor_add`, `GeluCUDAKernelImpl`, `sum_functor`. */
 const FUNCTORS = [
-  /^CUDAFunctor_(\w+)$/,
+  /^CUDAFunctor(?:OnSelf|OnOther)?_(\w+)$/,
   /^launch_(\w+)$/,
-  /^(\w+?)(?:Functor|_functor|CUDAKernelImpl|_kernel_cuda|_kernel_impl|_cuda_kernel)$/,
+  /^(\w+?)(?:Functor|_functor|CUDAKernelImpl|_kernel_cuda|_kernel_impl|_cuda_kernel|_kernel)$/,
   /^(Mean|Norm\w*|Arg\w+|Welford|Min|Max)Ops$/,
 ]
-const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|.)$/
+const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|multi_tensor_apply|(\w+_)?(elementwise|reduce)|.)$/
 
-/** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
+/** Tile and number format of a matrix product, by the naming of cuBLAS, CUTLASS, xmma and Tensile. */
+const TILE = /(?:MT|tilesize|gemm_?|_)(\d{2,3})x(\d{2,3})(?=\D|$)/
+const FORMATS: [RegExp, string][] = [
+  [/(?:^|_)bf16|bf16_|_BB?S?_BH?_|_BBS_|_BSS_|_B_HA/, 'bf16'],
+  [/e4m3|e5m2|fp8|_F8/i, 'fp8'],
+  [/(?:^|_)f16|fp16|h\d*gemm|_HHS_|_HSS_|_H_/, 'f16'],
+  [/tf32/, 'tf32'],
+  [/(?:^|_)f32|sgemm|scudnn|_SB_|_S_B_/, 'f32'],
+  [/dgemm|(?:^|_)f64|_DB_/, 'f64'],
+  [/_i8|_s8|int8/, 'int8'],
+]
+
+/** `gemm 128x64 bf16`, `conv dgrad 128x128 f16`; null for other names and without a tile. */
+function matrixProduct(name: string): string | null {
+  const pass = /fprop|dgrad|wgrad|winograd/.exec(name)?.[0]
+  const isConvolution = pass !== undefined || name.includes('scudnn_')
+  if (!isConvolution && !/gemm|^Cijk_|^nvjet_/.test(name)) return null
+  if (!/^\w+$/.test(name) || /convol/.test(name)) return null
+  const tile = TILE.exec(name)
+  if (!tile) return null
+  const format = FORMATS.find(([pattern]) => pattern.test(name))?.[1]
+  return [
+    isConvolution ? 'conv' : 'gemm',
+    ...(pass ? [pass] : []),
+    `${tile[1]}x${tile[2]}`,
+    ...(format ? [format] : []),
+  ].join(' ')
+}
+
+/** The readable short name of a device kernel: `elementwise [add]`, `flash_fwd`, `gemm 128x64 bf16`. */
 export function shortKernel(name: string): string {
   let text = name.trim()
   // Tables may also have Python frames and data loader ranges.
-  if (!/^void |<|\w\(/.test(text) || /\.py\(\d+\): |^enumerate\(/.test(text)) return text
+  if (/\.py\(\d+\): |^enumerate\(/.test(text)) return text
+  if (!/^void |<|\w\(/.test(text)) return matrixProduct(text) ?? text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
   const bare = withoutGroups(text).trim()
   const pieces = bare.split('::').filter((piece) => piece !== '')
-  const last = pieces[pieces.length - 1]?.trim() ?? text
-  if (!WRAPPERS.test(last)) return last || text
+  const last = pieces[pieces.length - 1]?.trim() || text
+  const wrapper = WRAPPERS.find(([pattern]) => pattern.test(last))
+  if (!wrapper)
+    return matrixProduct(last) ?? (last.replace(/^vectorized_(?=.*_kernel$)/, '').replace(/_kernel$/, '') || last)
   const inner = functor(text)
-  return inner && inner !== last ? `${last} [${inner}]` : last
+  if (!inner || inner === last) return wrapper[1] || (pieces[pieces.length - 2]?.replace(/^.* /, '') ?? last)
+  return wrapper[1] ? `${wrapper[1]} [${inner[0].toLowerCase()}${inner.slice(1)}]` : (matrixProduct(inner) ?? inner)
 }
 
 function functor(text: string): string | null {

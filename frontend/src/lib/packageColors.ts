@@ -3,8 +3,8 @@ import type { Row } from './tableRows'
 
 const PLAIN = new Set(['standard library', 'built-in', 'generated code', ''])
 /** One's own packages, and those of others but torch: each is unlike the colours of modules, operators and runtime calls. */
-const OWN = ['slice0', 'slice2', 'slice5']
-const OTHERS = ['slice8', 'slice9']
+const OWN = ['slice0', 'slice2', 'slice5', 'slice9', 'sync']
+const OTHERS = ['slice8', 'python']
 
 /** The category that colours each frame of a tree; packages take their colours in the order in which they come. */
 export function packageColors(rows: readonly Row[]): (row: Row) => string {

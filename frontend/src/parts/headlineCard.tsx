@@ -46,16 +46,16 @@ export const Answers = (props: { view: View; scale?: Scale; add?: (notice: Notic
 export const todoOf = (notice: Notice) =>
   notice.todo && [' ', <Sentence key="todo" notice={notice} text={notice.todo} />]
 
-/** A view's headline figures, and below them its answer. */
+/** A view's answer, and below it its headline figures. */
 export function SummaryCard(props: { view: View; add?: (notice: Notice) => ReactNode; children?: ReactNode }) {
   const { view, add, children } = props
-  const summary = payloadByName(view, 'summary', 'figures')
-  if (!summary) return null
+  const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
+  if (figures.length === 0 && !children && !payloadByName(view, 'answer', 'notices')) return null
   return (
     <HeadlineCard below>
-      <Headline figures={summary.figures} />
       <Answers view={view} add={add} />
       {children}
+      {figures.length > 0 && <Headline figures={figures} />}
     </HeadlineCard>
   )
 }

@@ -6,7 +6,7 @@ import { type Query, tableCsvUrl } from '../api/client'
 import type { Table } from '../api/payloads'
 import { isDrawn, toggled } from '../lib/columns'
 import { counted } from '../lib/format'
-import { shortenMiddle } from '../lib/names'
+import { shortenMiddle, shortKernel } from '../lib/names'
 import { parseSearch } from '../lib/search'
 import type { Row, TableQuery } from '../lib/tableRows'
 import { setCurrent } from '../state/current'
@@ -205,7 +205,7 @@ function Chips({ where, table }: { where: readonly string[]; table: Table | null
         return (
           <span data-testid="chip" className={toolbarCss.chip} key={item} title={value}>
             <span className={textCss.mute}>{column?.metric.title ?? item.slice(0, at)}:</span>{' '}
-            <span className={textCss.mono}>{shortenMiddle(value, 36)}</span>
+            <span className={textCss.mono}>{shortenMiddle(shortKernel(value), 36)}</span>
             <CloseButton
               size="xs"
               label={`Remove filter ${value}`}

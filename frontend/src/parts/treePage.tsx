@@ -37,7 +37,8 @@ export function firstOpen(tree: Tree, most = 24): ReadonlySet<number> {
   const queue = [...roots]
   for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
     const children = tree.parent.flatMap((parent, i) => (parent === node ? [i] : []))
-    if (children.length === 0) continue
+    // Equal layers stay one row.
+    if (children.length === 0 || tree.rows[node].layers) continue
     if (rows + children.length > most && open.size > 0) break
     rows += children.length
     open.add(node)
@@ -204,7 +205,7 @@ export function TreePage(props: {
           <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
         </span>
         <span data-testid={found ? undefined : 'count'} className={`${toolbarCss.count} ${textCss.mute}`}>
-          {counted(tree.rows.length, noun.replace(/s$/, ''), noun)}
+          {counted(tree.rows.filter((row) => !row.layers).length, noun.replace(/s$/, ''), noun)}
           {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
         </span>
       </div>

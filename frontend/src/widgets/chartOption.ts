@@ -266,6 +266,9 @@ function oneSeries(series: Series, line: Line, position: number, scale: Scale, l
             position: 'top',
             color: look.theme.ink,
             fontSize: 12,
+            // Grid lines would strike the numbers.
+            backgroundColor: look.theme.panel,
+            padding: [1, 3],
             formatter: (item: { dataIndex: number }) => formatNumber(totals[item.dataIndex], scale),
           }
         : undefined,

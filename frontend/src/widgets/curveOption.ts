@@ -137,6 +137,8 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
         48,
         { formatter: axisNumber },
       ),
+      // Room for the label above the peak.
+      boundaryGap: marks.peak ? [0, '14%'] : undefined,
       splitNumber: isBare ? 3 : 4,
       // The x axis may start before 0.
       axisLine: { onZero: false },
@@ -211,7 +213,8 @@ function points(series: Series, marks: CurveMarks, scale: Scale, theme: Theme) {
     itemStyle: { color, borderColor: theme.panel, borderWidth: 1.5 },
     label: {
       show: label !== '',
-      position: x > (window[0] + window[1]) / 2 ? 'left' : 'right',
+      position: symbol === 'circle' ? 'top' : x > (window[0] + window[1]) / 2 ? 'left' : 'right',
+      align: symbol !== 'circle' ? undefined : x > (window[0] + window[1]) / 2 ? 'right' : 'left',
       distance: 6,
       color: theme.ink,
       fontSize: 11.5,

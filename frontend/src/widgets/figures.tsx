@@ -1,12 +1,17 @@
 // Named numbers as headline or list.
+import { useState } from 'react'
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { isChange, type Scale, scaleOf } from '../lib/format'
-import { type LinkOf, LinkOrText, MetricName, Value } from './basics'
+import { isPerStep } from '../lib/perStep'
+import { type LinkOf, LinkOrText, MetricName, SmallButton, Value } from './basics'
 import css from './figures.module.css'
 
 const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
 
-/** `scale`: common scale of figures with its unit. */
+/** Figures that are shown at once; the others are on demand. */
+const MOST = 5
+
+/** Without figures that were not recorded. `scale`: common scale of figures with its unit. */
 export function Headline(props: {
   figures: readonly Figure[]
   alarms?: ReadonlyMap<string, Severity>
@@ -15,11 +20,16 @@ export function Headline(props: {
   /** Key of a change within noise. */
   noise?: string
 }) {
-  const { figures, alarms, scale, wayOf, noise } = props
-  return (
+  const { alarms, scale, wayOf, noise } = props
+  const [all, setAll] = useState(false)
+  const recorded = props.figures.filter(({ value }) => value !== null)
+  const figures = all || recorded.length <= MOST ? recorded : recorded.slice(0, MOST)
+  if (recorded.length === 0) return null
+  const list = (
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
         const alarm = alarms?.get(figure.metric.key)
+        const note = figure.note || (isPerStep(figure.metric) ? 'per step' : '')
         return (
           <div key={`${figure.metric.key} ${figure.metric.title}`}>
             <dt>
@@ -37,12 +47,21 @@ export function Headline(props: {
                   />
                 </LinkOrText>
               </b>
-              {figure.note && <em title={figure.note}>{figure.note}</em>}
+              {note && <em title={note}>{note}</em>}
             </dd>
           </div>
         )
       })}
     </dl>
+  )
+  if (figures.length === recorded.length && !all) return list
+  return (
+    <div className={css.more}>
+      {list}
+      <SmallButton aria-expanded={all} onClick={() => setAll(!all)}>
+        {all ? 'Fewer' : `${recorded.length - MOST} more`}
+      </SmallButton>
+    </div>
   )
 }
 

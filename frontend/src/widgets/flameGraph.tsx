@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef } from 'react'
 import type { Tree } from '../api/payloads'
 import { drawFlameGraph, flameModel, LEVEL, lineCount, lineOf, neighbour, nodeAt } from '../canvas/flameGraph'
 import { format } from '../lib/format'
+import { frameLabels } from '../lib/frameLabels'
 import type { Row } from '../lib/tableRows'
 import { useTheme } from './basics'
 import { TipLines } from './floatingTooltip'
@@ -31,19 +32,21 @@ export function FlameGraph(props: {
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const width = useWidth(frame)
-  const model = useMemo(
-    () =>
-      flameModel(
-        tree.rows.map((row, i) => ({
-          label: String(row[tree.label_column] ?? ''),
-          parent: tree.parent[i],
-          value: Number(row[valueKey] ?? 0),
-          category: categoryOf(row, valueKey),
-        })),
-      ),
-    [tree, valueKey, categoryOf],
+  const model = useMemo(() => {
+    const labels = frameLabels(tree)
+    return flameModel(
+      tree.rows.map((row, i) => ({
+        label: labels[i],
+        parent: tree.parent[i],
+        value: Number(row[valueKey] ?? 0),
+        category: categoryOf(row, valueKey),
+      })),
+    )
+  }, [tree, valueKey, categoryOf])
+  const found = useMemo(
+    () => (match ? tree.rows.map((row) => match(String(row[tree.label_column] ?? ''))) : null),
+    [tree, match],
   )
-  const found = useMemo(() => (match ? model.nodes.map((node) => match(node.label)) : null), [model, match])
   const height = Math.max(LEVEL, Math.min(lineCount(model, zoom), MAX_LEVELS) * LEVEL)
   const line = selected < 0 ? -1 : lineOf(model, zoom, selected)
   const mark = useRef<HTMLSpanElement>(null)

@@ -19,6 +19,8 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
       {templatePieces(text).map((piece, i) => {
         if (piece.kind === 'text') return piece.text
         const figure = notice.figures.find((item) => item.metric.key === piece.key)
+        // Sums that are not divided.
+        if (piece.key === 'per_step') return ''
         if (!figure) return `{${piece.key}}`
         const { key, unit } = figure.metric
         return (
@@ -54,15 +56,11 @@ export const Advice = ({ notice }: { notice: Notice }) => (
 
 const LONGEST = 64
 
-/** Python lines lose folders first; only C++ names have a short form. */
+/** Python lines lose folders first; kernels have a short form. */
 const ShortName = ({ name }: { name: string }) => {
   const isPlace = parseFrame(name).line !== null
   const isFrame = isPlace && name.includes('.py(')
-  const short = isFrame
-    ? shortFrame(name, LONGEST)
-    : !isPlace && /^void |<|::/.test(name) && !name.includes('#')
-      ? shortKernel(name)
-      : name
+  const short = isFrame ? shortFrame(name, LONGEST) : isPlace || name.includes('#') ? name : shortKernel(name)
   return (
     <span className={textCss.mono} title={name}>
       {shortenMiddle(short, LONGEST)}
@@ -93,17 +91,20 @@ export const References = ({ notice }: { notice: Notice }) =>
 
 interface SentenceLinks {
   onLink: (link: Link) => void
-  /** One line, or two if there is room. */
+  /** One line, or two if there is room; those of high severity stay whole on wide pages. */
   isFolded?: boolean
   wayOf?: LinkOf
 }
 
 /** `scale`: common scale of savings. */
-function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: SentenceLinks & { notice: Notice; scale: Scale }) {
+function NoticeItem(props: SentenceLinks & { notice: Notice; scale: Scale }) {
+  const { notice, scale, onLink, isFolded, wayOf } = props
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
-    <li className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.saving ? css.saves : ''}`}>
+    <li
+      className={`${css.notice} ${isFolded ? css.folded : ''} ${notice.severity === 'high' ? css.whole : ''} ${notice.saving ? css.saves : ''}`}
+    >
       <span className={BADGES[notice.severity]}>{notice.severity}</span>
       <div>
         <div>

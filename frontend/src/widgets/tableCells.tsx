@@ -10,7 +10,7 @@ import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
 import textCss from './text.module.css'
 
-export type NameStyle = 'plain' | 'kernel' | 'sequence'
+export type NameStyle = 'plain' | 'kernel' | 'sequence' | 'frame'
 
 /** Between the kernels of a sequence. */
 const ARROW = ' → '
@@ -110,7 +110,7 @@ export function shortSequence(names: string): string {
 }
 
 export const shortOf = (style: NameStyle) =>
-  style === 'kernel' ? shortKernel : style === 'sequence' ? shortSequence : (name: string) => name
+  ({ kernel: shortKernel, sequence: shortSequence, frame: shortFrame, plain: (name: string) => name })[style]
 
 /** The name of a row as people read it: a mangled one as it stood in the source. */
 export const readableName = (row: Row, key: string) => String(row.readable ?? row[key] ?? '')
@@ -144,6 +144,7 @@ const FRAMES = new Set([
   'launch_frame',
   'compiled_code',
   'forward_line',
+  'idle_line',
 ])
 
 /** Whether a column has Python frames, which lose folders first. */
@@ -172,7 +173,7 @@ export function CellText(props: {
   const value = row[column.metric.key] ?? null
   const { unit } = column.metric
   if (!isNumeric(unit)) {
-    const text = format(value, unit)
+    const text = format(row[`${column.metric.key}_title`] ?? value, unit)
     if (column.metric.key === 'presence') return <Presence presence={text} />
     if (unit !== 'code')
       return (

@@ -4,6 +4,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
 import type { Column, Scalar, Tree } from '../api/payloads'
 import { familyScales, isChange, isNumeric, type Scale } from '../lib/format'
+import { frameLabels } from '../lib/frameLabels'
 import { shortFrame } from '../lib/frames'
 import { shortenMiddle } from '../lib/names'
 import type { Row } from '../lib/tableRows'
@@ -54,8 +55,17 @@ const NUMBER_PX = 88
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
+/** Numbers of calls that nobody recorded say nothing. */
+const isBlank = (key: string, value: Scalar) => value === null || (key === 'calls' && value === 0)
+
 const columnsOf = (tree: Tree, without: readonly string[] = []) =>
-  tree.columns.filter(({ hidden, metric: { key } }) => !hidden && key !== tree.label_column && !without.includes(key))
+  tree.columns.filter(
+    ({ hidden, metric: { key } }) =>
+      !hidden &&
+      key !== tree.label_column &&
+      !without.includes(key) &&
+      !(key === 'calls' && tree.rows.every((row) => isBlank(key, row[key] ?? null))),
+  )
 
 function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): number {
   if (isNumeric(unit)) return NUMBER_PX
@@ -66,6 +76,7 @@ function widthOf({ metric: { key, unit } }: Column, rows: readonly Row[]): numbe
 function TreeCell({ column, value, scale }: { column: Column; value: Scalar; scale?: Scale }) {
   const { key, unit } = column.metric
   if (key === 'presence') return <Presence presence={String(value ?? '')} />
+  if (isBlank(key, value)) return <span />
   if (unit === 'code' && value !== null) {
     const text = String(value)
     const short = isFrame(column) ? shortFrame(text, TEXT_LENGTH) : text
@@ -81,6 +92,11 @@ function TreeCell({ column, value, scale }: { column: Column; value: Scalar; sca
     </span>
   )
 }
+
+/** Pixels of the head, the borders and a scroll bar. */
+const AROUND = 56
+/** Least height of a long tree. */
+const LEAST = 320
 
 export function TreeTable(props: {
   tree: Tree
@@ -99,6 +115,7 @@ export function TreeTable(props: {
   const nodes = useMemo(() => visibleNodes(tree, open, sequence), [tree, open, sequence])
   const depth = useMemo(() => depths(tree), [tree])
   const parents = useMemo(() => hasChildren(tree), [tree])
+  const labels = useMemo(() => frameLabels(tree), [tree])
   const columns = useMemo(() => columnsOf(tree, without), [tree, without])
   const label = tree.columns.find((column) => column.metric.key === tree.label_column)
   const scales = useMemo(() => familyScales(tree.columns, (key) => tree.rows.map((row) => row[key] ?? null)), [tree])
@@ -135,7 +152,11 @@ export function TreeTable(props: {
   const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
   const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
   return (
-    <div className={css.tree} ref={scroller}>
+    <div
+      className={css.tree}
+      ref={scroller}
+      style={{ maxHeight: rows.getTotalSize() + AROUND, flexBasis: Math.min(LEAST, rows.getTotalSize() + AROUND) }}
+    >
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }}>
         <span className={css.first}>
           <span aria-hidden="true">{label?.metric.title ?? 'Name'}</span>
@@ -223,7 +244,7 @@ export function TreeTable(props: {
                   <i />
                 )}
                 <span className={textCss.mono} title={name}>
-                  {shortenMiddle(name, 70)}
+                  {shortenMiddle(labels[node], 70)}
                 </span>
               </span>
               {extra?.cell(row)}

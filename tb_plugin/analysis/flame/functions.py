@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.code_owner import GENERATED, package_of
 from tb_plugin.analysis.flame.nodes import FlameNodes, heaviest_nodes, in_order, largest_nodes, parent_groups
 from tb_plugin.analysis.flame.tree import Terms, packages_of, tree_of, tree_of_graph
 from tb_plugin.analysis.forest import Forest, Spans, is_top_level
@@ -18,6 +19,7 @@ from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Sort, Tree
 
 # Maximum callers and callees, most time first.
@@ -78,6 +80,28 @@ def functions_of(nodes: FlameNodes, terms: Terms) -> Frame:
     share = tuple(terms.key(key) for key in sums if key.endswith("_self_ns"))
     columns = terms.metrics.columns(*data, hidden=("framework", *terms.hidden), share=share)
     return Frame("functions", "Functions", columns, pa.table(data), ("name",), "name", Sort(terms.key(own), True))
+
+
+def largest_user_function(nodes: FlameNodes, weight: str) -> tuple[str, int] | None:
+    """Returns the function of the user's code with the most time, and this time in ns. None without user code.
+
+    The time of a function includes framework and library code that it calls, but no other functions of the user.
+    """
+    own = nodes.device_ns if weight == "device" else nodes.host_ns
+    python = np.flatnonzero(nodes.kind == EventKind.PYTHON)
+    labels = np.unique(nodes.label[python])
+    packages = [package_of(text) for text in nodes.texts.take(pa.array(labels)).to_pylist()]
+    of_user = labels[[bool(package) and not framework and package != GENERATED for package, framework in packages]]
+    is_user = (nodes.kind == EventKind.PYTHON) & np.isin(nodes.label, of_user)
+    owner = inherit(np.where(is_user, np.arange(len(is_user)), MISSING).astype(np.int32), nodes.parent)
+    inside = np.flatnonzero(owner != MISSING)
+    if not own[inside].any():
+        return None
+    groups = group(nodes.label[owner[inside]])
+    total = groups.sum(own[inside])
+    place = int(np.argmax(total))
+    label = int(nodes.label[owner[inside[groups.first[place]]]])
+    return nodes.texts[label].as_py(), int(total[place])
 
 
 def sandwich(nodes: FlameNodes, function: str, terms: Terms) -> tuple[Tree, Tree]:

@@ -72,6 +72,8 @@ METRICS = SHARED.defining(
             "gap_growth_bytes": ("Growth despite free memory", "Bytes reserved although enough bytes were free."),
             "varying_bytes": ("Varying bytes", "Bytes allocated with varying shapes."),
             "peak_without_bytes": ("Peak without block", "Peak allocated without this block and similar blocks."),
+            "part_bytes": ("Largest part", "Bytes of the largest part of the allocated memory."),
+            "next_part_bytes": ("Second part", "Bytes of the second largest part."),
             "live_before_bytes": ("Live before", "Allocated bytes at the start of the window."),
         },
         (CHOSEN_WINDOW, "ns"): {
@@ -97,9 +99,13 @@ METRICS = SHARED.defining(
                 "Share of bytes in allocations whose size is missing in some steps.",
             ),
             "peak_drop_ratio": ("Peak reduction", "1 - peak without block / peak allocated."),
+            "part_ratio": ("Share", "Largest part divided by allocated memory."),
+            "next_part_ratio": ("Share", "Second largest part divided by allocated memory."),
             "fragmentation": ("Fragmentation", "1 - allocated / reserved at the allocated peak."),
         },
         ("", "text"): {
+            "part": ("Largest part", "Category or operator of the largest part."),
+            "next_part": ("Second part", "Category or operator of the second largest part."),
             "allocator": ("Allocator", "Reported allocator or process, or the sum of all allocators."),
             "component": ("Component", "Reported software component that retains device memory."),
             "block_state": (

@@ -33,7 +33,8 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Tables; "
+            "`answer` (Notices: one sentence; absent without calls), `summary` (Figures without zeros), "
+            "`graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Tables; "
             "absent if empty)."
         ),
         tables=(

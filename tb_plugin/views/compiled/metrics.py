@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.compiled.regions import BACKWARD_HOST, REGIONS
-from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 
 METRICS = SHARED.adding(
     REGIONS,
@@ -27,6 +27,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
+            "compiled_calls": ("Calls", "Calls of compiled code, without calls inside other compiled code.", SUM),
             "cold_calls": ("Cold", "Calls that compile, plus the first call after each compilation."),
             "compilations": ("Compilations", "Compilations in the selected steps."),
             "compiled_regions": ("Regions", "Compiled regions that ran."),
@@ -41,6 +42,12 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
+            "compiled_host_ns": (
+                "CPU time",
+                "CPU time of compiled code; calls inside other compiled code count once.",
+                SUM,
+            ),
+            "compiled_device_ns": ("Device time", "Device time that compiled code launched.", SUM),
             "region_compile_ns": ("Compilation", "Compilation time of the region, forward and backward."),
             "compiling_in_step_ns": ("Compilation", "Step time while at least one thread compiles."),
             "compile_ns": ("Compilation", "Compilation time of all threads."),

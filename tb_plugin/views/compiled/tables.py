@@ -10,7 +10,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.compiling import cold_calls, compilations_of, guards_of, wrapper_times
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of, number_of, place_of
 from tb_plugin.analysis.compiled.regions import called_of, regions_of
-from tb_plugin.analysis.host_calls import host_calls, sums_of
+from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.range_patterns import GRAPH, module_label
 from tb_plugin.analysis.selection import Selection, steps_of
@@ -25,7 +25,12 @@ from tb_plugin.views.compiled.generated_kernels import generated_kernels, read_n
 from tb_plugin.views.compiled.metrics import METRICS
 
 
-def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
+def region_calls(trace: TraceTable, selection: Selection) -> HostCalls:
+    every = regions_of(trace)
+    return host_calls(trace, selection, called_of(trace, every.row[selection.rows[every.row]]))
+
+
+def regions_frame(trace: TraceTable, selection: Selection, calls: HostCalls) -> Frame:
     """Returns one row per region that ran or was compiled in the selected steps, longest first."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
@@ -36,7 +41,6 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
     # Include regions that were only compiled.
     number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
-    calls = host_calls(trace, selection, called_of(trace, row))
     # Include regions that only exist in a capture.
     keyed = group(calls.key)
     named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]

@@ -30,6 +30,7 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`communication` (`0` excludes communication kernels from all numbers).",
         payloads=(
+            "`answer` (Notices: one sentence; absent without kernels), "
             "`classes` (donut), `kernels_total` (donut), `types`, `cores` (donuts; absent unless the "
             "profiler reports types and cores of kernels), `matrix_unit` (donut; absent without matrix "
             "units), `kernels` (Table)."

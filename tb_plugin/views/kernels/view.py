@@ -13,12 +13,13 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
-from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, word_of
+from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, title_of, word_of
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work_answers import kernels_answer
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
@@ -72,8 +73,11 @@ class Kernels(DeclaredView, entry=VIEW):
             **frames_of(trace, kernels),
         }
         payloads: dict[str, Payload] = {
+            **({"answer": found} if (found := kernels_answer(trace, kernels, times)) else {}),
             "classes": _classes(times),
-            "kernels_total": donut("kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels"),
+            "kernels_total": donut(
+                "kernels_total", "Kernel time", frames["kernels"], "total_ns", view="kernels", color="class"
+            ),
         }
         if "kernels_by_type" in frames:
             payloads["types"] = donut(
@@ -122,6 +126,7 @@ def _columns(trace: TraceTable, kernels: Int64, groups: Groups) -> dict[str, pa.
         "mean_occupancy": _weighted(groups, occupancy, dur),
         "uses_matrix_unit": matrix_uses(groups, trace.uses_matrix_unit[kernels]),
         "class": pa.array([word_of(each) for each in classes.of(names).tolist()], pa.string()),
+        "class_title": pa.array([title_of(each) for each in classes.of(names).tolist()], pa.string()),
         "class_by": pa.array(classes.reasons(trace, names), pa.large_string()),
         "readable": pa.array(readable_names(trace.strings.take(names).to_pylist()), pa.large_string()),
     }
@@ -132,7 +137,7 @@ _EFFICIENCY = ("mean_blocks_per_sm", "mean_occupancy", "uses_matrix_unit")
 
 def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
     data = _columns(trace, kernels, group(trace.name[kernels]))
-    keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_by", "readable"]
+    keys = ["name", "class", *STATISTICS, *_EFFICIENCY, "class_title", "class_by", "readable"]
     return _frame("kernels", "Kernels", keys, pa.table(data), ("name",), units)
 
 
@@ -149,7 +154,18 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
         "shared_memory": _known(launch["shared_memory"][first]),
         "matrix_eligible": pa.array(groups.any(is_eligible(trace, kernels))),
     }
-    keys = ["name", "class", "operator", *STATISTICS, *LAUNCH, *_EFFICIENCY, "matrix_eligible", "class_by", "readable"]
+    keys = [
+        "name",
+        "class",
+        "operator",
+        *STATISTICS,
+        *LAUNCH,
+        *_EFFICIENCY,
+        "matrix_eligible",
+        "class_title",
+        "class_by",
+        "readable",
+    ]
     row_key = ("name", "operator", *LAUNCH)
     return _frame("kernels_by_launch", "Kernels by launch", keys, pa.table(data), row_key, units)
 
@@ -189,7 +205,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
     if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
-    hidden: tuple[str, ...] = ("class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
+    hidden: tuple[str, ...] = ("class_title", "class_by", "readable", "min_ns", "p50_ns", "matrix_eligible")
     present = [key for key in keys if key in row_key or not _always_null(table[key])]
     hidden += tuple(key for key in row_key if _always_null(table[key]))
     shown: list[Column] = METRICS.columns(

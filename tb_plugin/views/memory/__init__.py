@@ -34,7 +34,8 @@ VIEW = ViewEntry(
             "components that never had memory)."
         ),
         payloads=(
-            "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not adjacent), "
+            "`answer` (Notices: failed requests, and what the peak consists of), `summary` (Figures), "
+            "`curve` (Series, lines; null between selected steps that are not adjacent), "
             "`out_of_memory` (Series: times and bytes of failed requests; absent without any), `live_operators` and "
             "`live_outermost` (Breakdown: by innermost and by top-level operator), `live_categories` (absent without "
             "totals, addresses or a forward pass), `live_modules`, `live_frames` (by Python line) and `live_phases` "

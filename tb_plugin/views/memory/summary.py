@@ -81,25 +81,55 @@ def summary_of(scene: MemoryScene, device: Device, peak: Peak) -> Figures:
         METRICS.figure(
             "peak_allocated_bytes", facts["peak_allocated_bytes"], note=f"by {name}" if device.has_totals else ""
         ),
-        METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
     ]
+    times = [METRICS.figure("peak_time_ns", facts["peak_time_ns"])]
     reserved = reserved_peak_of(device, scene.window)
     if reserved and (device.reserved > 0).any():
         there = int(device.reserved[peak.at]) if peak.at >= 0 else MISSING
         share = 1 - peak.value / there if there > 0 and device.has_totals else None
         figures += [
             METRICS.figure("peak_reserved_bytes", reserved.value),
-            METRICS.figure("peak_reserved_time_ns", reserved.time_ns),
             METRICS.figure("fragmentation", share),
         ]
+        times.append(METRICS.figure("peak_reserved_time_ns", reserved.time_ns))
     room = room_of(scene.trace, device, scene.window)
     figures += [
         *([METRICS.figure("room_bytes", room[1])] if room else []),
-        METRICS.figure("allocations", facts["allocations"]),
-        METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
         METRICS.figure("live_before_bytes", device.level(entering) if device.has_totals else None),
+        METRICS.figure("unreleased_bytes", facts["unreleased_bytes"]),
+        METRICS.figure("allocations", facts["allocations"]),
+        *times,
     ]
     return Figures("summary", device.name, module, figures, "headline")
+
+
+def answer_of(device: Device, peak: Peak, moment: int | None, bars: Mapping[str, Breakdown]) -> Notice | None:
+    """Returns what the peak consists of, or the memory at the selected time. None without recorded blocks."""
+    if not device.has_totals:
+        figures = METRICS.figures({"change_bytes": peak.value, "peak_time_ns": peak.time_ns})
+        text = (
+            f"Memory of {device.name} rises by at most {{change_bytes}}, at {{peak_time_ns}}. Totals are not recorded."
+        )
+        return Notice("memory_answer", "info", text, "", figures)
+    bar = bars.get("live_categories") or bars.get("live_outermost")
+    if bar is None or not bar.total:
+        return None
+    if moment is None:
+        text = f"The peak of {device.name} is {{peak_allocated_bytes}}, at {{peak_time_ns}}"
+        figures = METRICS.figures({"peak_allocated_bytes": bar.total, "peak_time_ns": peak.time_ns})
+    else:
+        text = f"At {{moment_ns}}, {{allocated_bytes}} of {device.name} are allocated"
+        figures = METRICS.figures({"moment_ns": moment, "allocated_bytes": bar.total})
+    phrases = []
+    for part, key in zip(sorted(bar.parts, key=lambda each: -each.value)[:2], ("part", "next_part"), strict=False):
+        if part.value * 10 >= bar.total:
+            phrases.append(f"{{{key}}} {{{key}_bytes}} ({{{key}_ratio}})")
+            name = part.metric.title.lower() if bar.name == "live_categories" else part.metric.title
+            name = f"memory from {name}" if part.metric.key == "outside" else name
+            values = {key: name, f"{key}_bytes": part.value, f"{key}_ratio": part.value / bar.total}
+            figures += METRICS.figures(values)
+    text += f". Largest parts: {' and '.join(phrases)}." if phrases else "."
+    return Notice("memory_answer", "info", text, "", figures)
 
 
 def live_bars(scene: MemoryScene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:

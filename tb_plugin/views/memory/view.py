@@ -19,7 +19,7 @@ from tb_plugin.analysis.memory.owners import Owners, owners_of
 from tb_plugin.analysis.memory.tables import MemoryScene, operator_frame, outermost_frame
 from tb_plugin.analysis.memory.trace_devices import Device, allocators_of
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, peak_of, window_of
-from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
+from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of, sentence_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.snapshot.curve import detail
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -28,7 +28,7 @@ from tb_plugin.lib.intervals import intersect
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import CoverageInfo, Figures, Line, Payload, Series, Table, View
+from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
 from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.block_rows import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
@@ -65,12 +65,23 @@ class Memory(DeclaredView, entry=VIEW):
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = _curve_of(devices[0], scene.window, width)
             failures = _failures(trace, seen)
+            says: list[Notice] = []
             if len(failures.row):
                 payloads["out_of_memory"] = marks_of(trace, failures)
+                text, figures = sentence_of(trace, failures)
+                says.append(Notice("memory_ran_out", "high", text, "", figures))
             if devices[0].bytes.any():  # otherwise only levels are recorded
                 payloads |= summary.live_bars(scene, devices[0], live[0], when)
                 payloads |= category_bar(scene, devices[0], at[0], when)
+                first = summary.answer_of(
+                    devices[0],
+                    peaks[0],
+                    moment,
+                    {key: bar for key, bar in payloads.items() if isinstance(bar, Breakdown)},
+                )
+                says += [first] if first else []
                 payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
+            payloads["answer"] = Notices("answer", "Answer", "answer", says)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
             notes = summary.data_notices(trace, devices[0], scene.window)

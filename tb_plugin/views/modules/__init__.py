@@ -32,7 +32,8 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`tree` (Tree), `data_quality` (Notices: the part of the backward pass without a module; absent "
+            "`answer` (Notices: one sentence; absent without times), `tree` (Tree; siblings of one class are below one "
+            "node with `layers`), `data_quality` (Notices: the part of the backward pass without a module; absent "
             "without any), `replayed` (Breakdown: how modules of replayed graphs were matched; absent "
             "without any), `modules` (Table). Without module calls, the answer contains only `compiled` "
             "(Table)."

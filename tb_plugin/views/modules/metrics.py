@@ -12,6 +12,23 @@ METRICS = SHARED.adding(
     REGIONS,
     BACKWARD_HOST,
     RECOMPUTATION,
+    define(CHOSEN, "count", {"layers": ("Layers", "Number of modules of one class under the same parent.")}),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "module_share": ("Share", "Total time of the module divided by the total time of all top-level modules."),
+            "layer_spread": ("Spread", "Longest minus shortest layer, divided by their mean."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "layer_mean_ns": ("Mean per layer", "Total time divided by the number of layers.", SUM),
+            "module_own_ns": ("Own", "Total time of the modules minus the total time of their submodules.", SUM),
+        },
+    ),
     define("", "code", {"regions": ("Regions", "Compiled regions run directly by the module.")}),
     define(
         CHOSEN,

@@ -16,13 +16,16 @@ from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
+from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Tree
+from tb_plugin.payloads import Figure, Notice, Notices, Payload, Scalar, Sort, Tree
 from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
+from tb_plugin.views.modules.layers import Layers, class_of, layers_of
 from tb_plugin.views.modules.metrics import METRICS
 from tb_plugin.views.modules.region_nodes import region_nodes
 
@@ -30,6 +33,8 @@ from tb_plugin.views.modules.region_nodes import region_nodes
 RECOMPUTED = " (recomputed)"
 # Prefix of a region number in the name of a compiled node.
 COMPILED = "compiled region "
+# Layers that take less are not named first.
+_NOTABLE = 0.2
 _TEXTS = ("module", "compiled_code", "regions")
 TIMES = (
     "device_total_ns",
@@ -54,7 +59,9 @@ class Modules(DeclaredView, entry=VIEW):
         frames = {"modules": _totals(trace, calls, compiled, keys)}
         payloads: dict[str, Payload] = {}
         if len(calls.row):
-            payloads["tree"] = _tree(trace, selection, calls, compiled, keys)
+            tree = _tree(trace, selection, calls, compiled, keys)
+            payloads |= {"answer": first} if (first := _answer(trace, tree)) else {}
+            payloads["tree"] = tree
             if calls.unmatched.operators:
                 notices = [_apart_notice(calls.unmatched)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
@@ -148,8 +155,6 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
     parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
     # Calls that only exist in captures come last, in their own order.
     first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
-    order = preorder(parent, -np.concatenate((first, regions.first)).astype(np.int64))  # in order of execution
-    order, above_of = truncate_tree(order, parent, NODES_SENT)
     names = [
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
@@ -163,13 +168,83 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         code["region"] = [*([None] * len(nodes)), *numbers]
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
         keys = [*keys, "region"]
-    sent: list[dict[str, Scalar]] = [
-        {"module": names[node], **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]}}
-        for node in order
-    ]
+    layers = layers_of(names[: len(nodes)], parent)
+    names, keys = names + layers.names, _ordered(keys, len(layers) > 0)
+    started = np.concatenate((first, regions.first))
+    opened = np.full(len(layers), np.iinfo(np.int64).max)
+    inside = layers.of != MISSING
+    np.minimum.at(opened, layers.of[inside], started[inside])
+    order = preorder(layers.parent, -np.concatenate((started, opened)).astype(np.int64))  # in order of execution
+    order, above_of = truncate_tree(order, layers.parent, NODES_SENT)
     widths = [key for key in TIMES if key in keys]
-    shown = METRICS.columns(*keys, hidden=("region",))
-    return Tree("tree", "Module tree", shown, above_of, sent, "module", widths, len(parent))
+    values = {key: layers.sums(each).tolist() for key, each in data.items() if key in keys}
+    values |= {key: [*each, *([None] * len(layers))] for key, each in code.items()}
+    values |= _layer_columns(layers, data[widths[0]], parent)
+    sent: list[dict[str, Scalar]] = [
+        {"module": names[node], **{key: values[key][node] for key in keys[1:]}} for node in order
+    ]
+    shown = METRICS.columns(*keys, hidden=("region", "layers"))
+    return Tree("tree", "Module tree", shown, above_of, sent, "module", widths, len(names))
+
+
+def _ordered(keys: list[str], has_layers: bool) -> list[str]:
+    """Returns the columns of the tree: times first, forward before backward, then the rest."""
+    times = [key for key in TIMES if key in keys]
+    more = ["module_share", *(["layer_mean_ns", "layer_spread"] if has_layers else [])]
+    rest = [key for key in keys[1:] if key not in times]
+    return [keys[0], times[0], *more, *times[1:], *rest, *(["layers"] if has_layers else [])]
+
+
+def _layer_columns(layers: Layers, total: Int64, parent: Int64) -> dict[str, list[Scalar]]:
+    whole = int(total[parent == MISSING].sum())
+    mean, spread = layers.spread(total)
+    nothing: list[Scalar] = [None] * len(parent)
+    return {
+        "module_share": [each / whole if whole else None for each in layers.sums(total).tolist()],
+        "layer_mean_ns": [*nothing, *mean.tolist()],
+        "layer_spread": [*nothing, *spread.tolist()],
+        "layers": [*nothing, *layers.count.tolist()],
+    }
+
+
+def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
+    """Returns which layers take most, and the class of modules with the most self time."""
+    total = tree.value_columns[0]
+    own = [int(row[total] or 0) for row in tree.rows]
+    whole = sum(time for time, above in zip(own, tree.parent, strict=True) if above == MISSING)
+    if not whole:
+        return None
+    for row, above in zip(tree.rows, tree.parent, strict=True):
+        if above != MISSING:
+            own[above] -= int(row[total] or 0)
+    unit = f"{device_word(trace)} time" if total.startswith("device") else "CPU time"
+    layers = [row for row in tree.rows if row.get("layers")]
+    largest = max(layers, key=lambda row: int(row[total] or 0), default=None)
+    texts, figures = [], list[Figure]()
+    if largest is not None and int(largest[total] or 0) >= _NOTABLE * whole:
+        texts.append(
+            f"{{leading_name}} takes {{leading_ratio}} of the {unit} of all modules: {{leading_ns}}, {{layer_mean_ns}} per "
+            "layer, with a spread of {layer_spread}."
+        )
+        values: dict[str, Scalar] = {
+            "leading_name": largest["module"],
+            "leading_ratio": int(largest[total] or 0) / whole,
+        }
+        figures += ANSWER_METRICS.figures({**values, "leading_ns": largest[total]})
+        figures += METRICS.figures({key: largest[key] for key in ("layer_mean_ns", "layer_spread")})
+    by_class: dict[str, int] = {}
+    for row, time in zip(tree.rows, own, strict=True):
+        name = class_of(str(row["module"])) or str(row["module"])
+        by_class[name] = by_class.get(name, 0) + time
+    name = max(by_class, key=lambda each: by_class[each])
+    texts.append(f"Most {unit} outside of submodules is in {{module}}: {{module_own_ns}} ({{module_share}}).")
+    own_values: dict[str, Scalar] = {
+        "module": name,
+        "module_own_ns": by_class[name],
+        "module_share": by_class[name] / whole,
+    }
+    figures += METRICS.figures(own_values)
+    return answer("modules_answer", " ".join(texts), figures)
 
 
 def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:

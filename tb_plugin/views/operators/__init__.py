@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.graphs.origins import origins_of
     from tb_plugin.model.trace.reported_operators import reported_operators
-    from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+    from tb_plugin.model.trace.schema import EventKind, of_kind
 
     if (
-        of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any()
+        of_kind(trace.kind, EventKind.OPERATOR).any()
+        or len(origins_of(trace).scopes)
         or reported_operators(trace.reported_tables) is not None
     ):
         return None
@@ -33,6 +35,7 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
+            "`answer` (Notices: one sentence), "
             "`device_self`, `device_total`, `host_self`, `host_total` (Breakdown, donut, top 10 and the "
             "rest: self time of all operators, total time of top-level ones; device donuts are absent "
             "without device time), `no_operator` (Breakdown: why device time has no operator; absent without "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.donuts import donut
@@ -21,11 +22,13 @@ from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
+from tb_plugin.analysis.work_answers import answer, operators_answer
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figures, Payload, Sort
+from tb_plugin.payloads import Figures, Notices, Payload, Sort
 from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
@@ -92,7 +95,9 @@ class Operators(DeclaredView, entry=VIEW):
             "operators_outermost": _outermost(calls, shown),
             "stacks": _by(calls, shown, "stacks", "Call stacks", ("name", "input_shape", "call_stack")),
         }
-        payloads = _donuts(frames["operators"], frames["operators_outermost"], has_device)
+        first = operators_answer(trace, selection.of(trace, EventKind.KERNEL)) or _host_answer(frames["operators"])
+        payloads: dict[str, Payload] = {"answer": first} if first else {}
+        payloads |= _donuts(frames["operators"], frames["operators_outermost"], has_device)
         facts = {"operators.calls": int((~calls.is_replayed).sum()), "operators.names": len(np.unique(calls.name))}
         if has_device:
             times = reason_times(trace, calls.no_operator)
@@ -247,6 +252,18 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
         row_key=row_key,
         name_column="name",
         sort=Sort(first, True),
+    )
+
+
+def _host_answer(by_name: Frame) -> Notices | None:
+    total = int(pc.sum(by_name.data["host_self_ns"]).as_py() or 0)
+    if not total:
+        return None
+    row = by_name.data.sort_by([("host_self_ns", "descending")]).slice(0, 1).to_pylist()[0]
+    text = "{leading_name} takes most CPU time of all operators, excluding nested ones: {leading_ns} ({leading_ratio})."
+    values = {"leading_name": row["name"], "leading_ns": row["host_self_ns"]}
+    return answer(
+        "operators_answer", text, ANSWER_METRICS.figures(values | {"leading_ratio": row["host_self_ns"] / total})
     )
 
 

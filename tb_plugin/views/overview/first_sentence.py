@@ -371,7 +371,8 @@ def _evidence(trace: TraceTable, cost: Cost) -> Link:
         return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
     if kind in _EVIDENCE_TABLES:
         view, params = _EVIDENCE_TABLES[kind]
-        return Link(view, {**params, "search": name}, text)
+        row = {} if "group" in params else {"row": name}
+        return Link(view, {**params, "where": f"name:{name}", **row}, text)
     phases = phases_of(trace)
     # Filters of the page and name patterns do not apply to this link.
     label = phases.labels[phases.of[cost.name]]

@@ -42,8 +42,8 @@ def summary_of(moment: Moment) -> Figures:
         *([METRICS.figure("pending_now_bytes", moment.pending)] if moment.pending else []),
         METRICS.figure("free_now_bytes", free, note=f"in {count_with_noun(len(moment.gaps.size), 'gap')}"),
         METRICS.figure("widest_gap_bytes", largest),
-        METRICS.figure("scattered_ratio", 1 - largest / free if free else None),
         METRICS.figure("stuck_bytes", int(stuck_of(moment).sum())),
+        METRICS.figure("scattered_ratio", 1 - largest / free if free else None),
         METRICS.figure(
             "rounding_bytes",
             int((moment.size - requested)[known].sum()) if known.any() else None,

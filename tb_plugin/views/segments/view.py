@@ -83,7 +83,7 @@ def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
         text, figures = sentence_of(oom)
         notices = [Notice("segments_moment", "high", text, "", figures)]
     else:
-        notices = [_free(moment), *_other_oom(moment)]
+        notices = [*_other_oom(moment), _free(moment)]
     return Notices("answer", "Answer", "answer", notices)
 
 

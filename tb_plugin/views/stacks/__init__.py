@@ -37,7 +37,8 @@ VIEW = ViewEntry(
             "them by time. `order=time` merges only consecutive calls and separates threads."
         ),
         payloads=(
-            "`stacks` (Tree), `data_quality` (Notices: frames of recorded call stacks; absent "
+            "`answer` (Notices: one sentence; absent without times), `stacks` (Tree), "
+            "`data_quality` (Notices: frames of recorded call stacks; absent "
             "without any), `functions`, `threads` (Tables). `download/stacks` has all stacks. "
             "With `function` (a name in the table `functions`), the answer contains only `callers` and "
             "`callees` of that function (Trees)."

@@ -10,17 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.analysis.flame.functions import functions_of, sandwich
+from tb_plugin.analysis.flame.functions import functions_of, largest_user_function, sandwich
+from tb_plugin.analysis.flame.nodes import FlameNodes
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, SUM, define
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import rows_with_stacks, stack_frames
 from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.analysis.work_answers import METRICS as ANSWER_METRICS
+from tb_plugin.analysis.work_answers import answer, device_word
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.model.trace.schema import DEVICE_WORK
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice, Notices, Sort
+from tb_plugin.payloads import Notice, Notices, Scalar, Sort
 from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.options import Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged_stacks
@@ -84,16 +87,42 @@ class Stacks(DeclaredView, entry=VIEW):
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged_stacks(trace, selection, choice, most=NODES_SENT)
         frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
+        first = _answer(trace, places, frames["functions"], choice)
         thread_names = _notes(trace, selection, choice)
         return Part(
             coverage=selection.coverage,
             frames=frames,
             payloads={
+                **({"answer": first} if first else {}),
                 "stacks": tree_of_graph(found, terms),
                 **({"data_quality": thread_names} if thread_names else {}),
             },
-            layout=("stacks", "functions", "threads", *(("data_quality",) if thread_names else ())),
+            layout=(
+                *(("answer",) if first else ()),
+                "stacks",
+                "functions",
+                "threads",
+                *(("data_quality",) if thread_names else ()),
+            ),
         )
+
+
+def _answer(trace: TraceTable, places: FlameNodes, functions: Frame, choice: Choice) -> Notices | None:
+    """Returns which function of the user costs most, or which function of all if no code of the user is recorded."""
+    unit = f"{device_word(trace)} time" if choice.weight == "device" else "CPU time"
+    total = int((places.device_ns if choice.weight == "device" else places.host_ns).sum())
+    if not total:
+        return None
+    text = f"{{leading_name}} costs most of your functions: {{leading_ns}} of {unit} ({{leading_ratio}}), "
+    text += "with the library code that it calls."
+    found = largest_user_function(places, choice.weight)
+    if found is None:
+        row = functions.data.slice(0, 1).to_pylist()[0]
+        found = row["name"], row[f"function_{choice.weight}_self_ns"]
+        text = f"{{leading_name}} has the largest self time: {{leading_ns}} of {unit} ({{leading_ratio}}). "
+        text += "No code of yours is recorded."
+    values: dict[str, Scalar] = {"leading_name": found[0], "leading_ns": found[1], "leading_ratio": found[1] / total}
+    return answer("stacks_answer", text, ANSWER_METRICS.figures(values))
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:

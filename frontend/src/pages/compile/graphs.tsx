@@ -64,7 +64,6 @@ function Answer({ view }: { view: View }) {
   const most = [...parts].sort((a, b) => b.value - a.value)[0]
   return (
     <HeadlineCard label="Graphs" below>
-      <Headline figures={figures} />
       {value('replays') > 0 && (
         <HeadlineSentence severity="info">
           {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
@@ -78,6 +77,7 @@ function Answer({ view }: { view: View }) {
           <Sentence notice={notice} text={notice.text} /> {notice.todo}
         </HeadlineSentence>
       ))}
+      <Headline figures={figures} />
     </HeadlineCard>
   )
 }
@@ -101,9 +101,12 @@ function CoverageCard({ view }: { view: View }) {
   const coverage = payloadByName(view, 'coverage', 'breakdown')
   const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
   if (!coverage || coverage.total === 0) return null
+  // One source of everything is in the sentence above.
+  const hasShares = coverage.parts.filter(({ value }) => value > 0).length > 1
+  if (!hasShares && notes.length === 0) return null
   return (
     <Card className={layoutCss.span12} title={coverage.title}>
-      <BreakdownBar payload={coverage} onLink={followLink} />
+      {hasShares && <BreakdownBar payload={coverage} onLink={followLink} />}
       {notes.map((notice) => (
         <p key={notice.rule} className={frameCss.note}>
           <Sentence notice={notice} text={notice.text} />

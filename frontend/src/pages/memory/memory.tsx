@@ -2,12 +2,12 @@
 
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Breakdown, Catalog, Figures, Notices, Profile, Series, Table, View } from '../../api/payloads'
+import type { Breakdown, Catalog, Figures, Link, Notices, Profile, Series, Table, View } from '../../api/payloads'
 import { ofWorker } from '../../lib/companions'
 import { format } from '../../lib/format'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle } from '../../lib/names'
-import { HeadlineCard } from '../../parts/headlineCard'
+import { Answers, HeadlineCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureOf, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
@@ -155,17 +155,21 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   const summary = payloadByName(view, 'summary', 'figures')
   const series = payloadByName(view, 'curve', 'series')
   const devices = payloadByName(view, 'devices', 'figures')
-  const notes = ['advice', 'data_quality'].flatMap((name) => payloadByName(view, name, 'notices') ?? [])
+  const notes = ['advice', 'data_quality'].flatMap((name) => withoutCurveLinks(payloadByName(view, name, 'notices')))
   const calls = payloadByName(view, 'driver_calls', 'figures')
-  const bars = LIVE.flatMap(({ payload }) => payloadByName(view, payload, 'breakdown') ?? [])
-  const hasBlocks = bars.length > 0 || view.payloads[OPERATORS] !== undefined
+  const every = LIVE.flatMap(({ payload }) => payloadByName(view, payload, 'breakdown') ?? [])
+  // Without totals and addresses nothing is known to be live.
+  const bars = every.some(({ total }) => total > 0) ? every : []
+  const hasBlocks = every.length > 0 || view.payloads[OPERATORS] !== undefined
   const peak = useMemo(() => (series ? peakOf(summary, windowOf(series)) : null), [series, summary])
   const failures = useMemo(() => failuresOf(payloadByName(view, 'out_of_memory', 'series')), [view])
   const flow = <MemoryFlowLinks catalog={catalog} profile={profile} />
+  const hasFlow = ofWorker(catalog, profile, MODEL).length > 0
   return (
     <div className={layoutCss.column}>
       {summary && (
-        <HeadlineCard className={css.head} label={summary.title}>
+        <HeadlineCard className={css.head} label={summary.title} below>
+          <Answers view={view} />
           {devices && (
             <DevicePicker
               devices={devices}
@@ -177,7 +181,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
           <Headline figures={summary.figures} />
         </HeadlineCard>
       )}
-      <div className={css.top}>
+      <div className={bars.length > 0 || hasFlow ? css.top : undefined}>
         {series && (
           <CurveCard series={series} profile={profile} hasBlocks={hasBlocks} peak={peak} failures={failures}>
             <PointedBlock series={series} />
@@ -192,6 +196,15 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
     </div>
   )
 }
+
+/** The curve is on this page, so a link to it alone goes. */
+const withoutCurveLinks = (list: Notices | null): Notices[] =>
+  list
+    ? [{ ...list, notices: list.notices.map((one) => (isCurve(one.evidence) ? { ...one, evidence: null } : one)) }]
+    : []
+
+const isCurve = (link: Link | null | undefined) =>
+  link?.view === 'memory' && Object.keys(link.params).join() === 'device'
 
 const ELSEWHERE = { where: '', row: '', at_ns: '', allocator: '' }
 

@@ -2,6 +2,7 @@ import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
 import { GraphReplays } from '../../parts/graphReplays'
+import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
@@ -30,8 +31,9 @@ const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 2
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
 
-/** Filter for a node's calls; for compiled code, calls of its region; for replayed modules, their device work. */
+/** Filter for a node's calls; none for layers together; for compiled code, calls of its region; for replayed modules, their device work. */
 const whereOf = (row: Row) => {
+  if (row.layers) return []
   if (row.region) return [`name:${REGION}${row.region}`]
   const filter = row.calls === 0 && Number(row.replayed_calls ?? 0) > 0 ? 'replayed_module' : 'module'
   return [`${filter}:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
@@ -51,6 +53,7 @@ function Page({ view, base }: { view: View; base: Query }) {
         tree={tree}
         lead={lead}
         note={[
+          <SummaryCard key="answer" view={view} />,
           <GraphReplays key="replayed" view={view} noun="Modules" />,
           ...notes.map((notice) => (
             <p key={notice.rule} className={frameCss.note}>
@@ -68,6 +71,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   const compiled = form === COMPILED.value
   return (
     <div className={frameCss.page}>
+      <SummaryCard view={view} />
       {!compiled && <GraphReplays view={view} noun="Modules" />}
       <TableSection
         key={form}

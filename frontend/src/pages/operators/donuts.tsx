@@ -1,4 +1,4 @@
-// Donuts above a table; a slice filters it.
+// Donuts above a table, on demand; a slice filters it.
 
 import { Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
@@ -32,7 +32,7 @@ function Titled({ title, help }: { title: string; help: string }) {
 export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (link: Link) => void }) {
   const { payloads, onLink = followLink } = props
   const route = useRoute()
-  const [open, setOpen] = useState(true)
+  const [open, setOpen] = useState(false)
   const [kind, setKind] = useState('self')
   const where = splitList(route.where)
   const donuts = Object.values(payloads).flatMap((payload) => (payload.kind === 'breakdown' ? payload : []))
@@ -53,7 +53,7 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
     <div className={css.frame}>
       <div className={textCss.row}>
         <UnstyledButton className={css.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? <ChevronDown /> : <ChevronRight />} Top 10
+          {open ? <ChevronDown /> : <ChevronRight />} Charts of the top 10
         </UnstyledButton>
         {open && paired && (
           <Switch

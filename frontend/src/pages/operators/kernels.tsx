@@ -3,9 +3,10 @@
 import { Checkbox, Select, TextInput } from '@mantine/core'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
-import type { Figure, Link, Metric, Scalar, Table, View } from '../../api/payloads'
+import type { Figure, Link, Metric, Scalar, Slice, Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
 import { EventButton } from '../../parts/detailBlock'
+import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { RowDetail } from '../../parts/rowDetail'
 import { TablePage } from '../../parts/tablePage'
@@ -13,10 +14,12 @@ import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRoute, useFilter, useRoute } from '../../state/urlState'
+import { BreakdownBar, type OnLink } from '../../widgets/breakdown'
 import { FigureList } from '../../widgets/figures'
 import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
 import layoutCss from '../../widgets/layout.module.css'
+import donutsCss from './donuts.module.css'
 
 const SINGLE = 'kernel_rows'
 /** `with`: a payload that must be present. */
@@ -34,15 +37,16 @@ const groupsOf = (view: View | undefined, chosen: string | undefined) =>
 
 const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
 
-function ClassFilter({ names }: { names: readonly string[] }) {
+function ClassFilter({ parts }: { parts: readonly Slice[] }) {
   const [chosen, choose] = useFilter('class')
+  const data = parts.map(({ metric }) => ({ value: metric.key, label: metric.title }))
   return (
     <Select
       size="sm"
       w={170}
       aria-label="Class of kernels"
       placeholder="All classes"
-      data={chosen === '' || names.includes(chosen) ? names : [...names, chosen]}
+      data={chosen === '' || data.some(({ value }) => value === chosen) ? data : [...data, chosen]}
       value={chosen || null}
       onChange={(name) => choose(name ?? '')}
       clearable
@@ -123,14 +127,29 @@ function factOf(metric: Metric, value: Scalar): Figure[] {
   return [names ? { metric: { ...metric, unit: 'text' }, value: String(value), note: '' } : { metric, value, note: '' }]
 }
 
+/** Classes as a bar, and the other shares on demand. */
+function Shares({ view, onLink }: { view: View; onLink: OnLink }) {
+  const { classes, ...others } = view.payloads
+  return (
+    <div className={donutsCss.shares}>
+      {classes?.kind === 'breakdown' && classes.total > 0 && (
+        <section aria-label={classes.title}>
+          <BreakdownBar payload={classes} onLink={onLink} />
+        </section>
+      )}
+      <Donuts payloads={others} onLink={onLink} />
+    </div>
+  )
+}
+
 export function Kernels({ base }: PageProps) {
   const { communication, group } = useRoute()
   const counts = communication !== '0'
   const asked: Query = useMemo(() => (counts ? base : { ...base, communication: 0 }), [base, counts])
   const resource = useView('kernels', asked)
   const donut = resource.data?.payloads.classes
-  const classes = donut?.kind === 'breakdown' ? donut.parts.map((part) => part.metric.key) : []
-  const communicates = !counts || classes.includes('communication')
+  const classes = donut?.kind === 'breakdown' ? donut.parts : []
+  const communicates = !counts || classes.some(({ metric }) => metric.key === 'communication')
   const groups = useMemo(() => groupsOf(resource.data ?? undefined, group), [resource.data, group])
   return (
     <TablePage
@@ -138,13 +157,17 @@ export function Kernels({ base }: PageProps) {
       resource={resource}
       base={asked}
       bones={200}
-      top={(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
+      top={(view) => (
+        <SummaryCard view={view}>
+          <Shares view={view} onLink={followIn(groups, group)} />
+        </SummaryCard>
+      )}
       groups={groups}
       nameStyle="kernel"
       filters={(table) => (
         <>
           {hasColumn(table, 'step') && <StepFilter />}
-          {hasColumn(table, 'class') && <ClassFilter names={classes} />}
+          {hasColumn(table, 'class') && <ClassFilter parts={classes} />}
           {communicates && <Communication counts={counts} />}
         </>
       )}

@@ -4,6 +4,7 @@ import type { Query } from '../../api/client'
 import type { Breakdown, View } from '../../api/payloads'
 import { DetailBlock, FirstRows } from '../../parts/detailBlock'
 import { GraphReplays } from '../../parts/graphReplays'
+import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
@@ -18,6 +19,7 @@ import { TimelineIcon } from '../../widgets/icons'
 import { Donuts } from './donuts'
 import css from '../../parts/rowDetail.module.css'
 import textCss from '../../widgets/text.module.css'
+import donutsCss from './donuts.module.css'
 
 const GROUPS: Group[] = [
   { table: 'operators', label: 'By operator' },
@@ -40,9 +42,15 @@ export function Operators({ base }: PageProps) {
       bones={200}
       top={(view) => (
         <>
-          <Donuts payloads={donutsOf(view)} />
-          <p className={textCss.none}>Self times add up. Total times include nested operators, so do not add them.</p>
-          <RuntimeCallsNote view={view} />
+          <SummaryCard view={view}>
+            <div className={donutsCss.shares}>
+              <p className={textCss.none}>
+                Self times add up. Total times include nested operators, so do not add them.{' '}
+                <RuntimeCalls view={view} />
+              </p>
+              <Donuts payloads={donutsOf(view)} />
+            </div>
+          </SummaryCard>
           <GraphReplays view={view} noun="Operators" />
         </>
       )}
@@ -68,15 +76,15 @@ export function Operators({ base }: PageProps) {
   )
 }
 
-function RuntimeCallsNote({ view }: { view: View }) {
+function RuntimeCalls({ view }: { view: View }) {
   const [time, ratio] = payloadByName(view, 'left_out', 'figures')?.figures ?? []
   if (!time || !ratio) return null
   return (
-    <p className={textCss.none} data-testid="left-out">
+    <span data-testid="left-out">
       Host self excludes <Value value={time.value} unit={time.metric.unit} /> (
       <Value value={ratio.value} unit={ratio.metric.unit} /> of operator self time) spent in runtime calls.{' '}
       <LinkButton onClick={() => openView('launches')}>Show runtime calls</LinkButton>
-    </p>
+    </span>
   )
 }
 

@@ -14,10 +14,11 @@ import { CopyButton, Placeholder, SmallButton } from '../../widgets/basics'
 import { TimelineIcon } from '../../widgets/icons'
 import { ProblemPanel } from '../../widgets/problem'
 import { TreeTable } from '../../widgets/tree'
+import { ALL_FRAMES } from './stacksMenus'
 import textCss from '../../widgets/text.module.css'
 import css from './functions.module.css'
 
-const GROUPS: Group[] = [{ table: 'functions', label: 'Functions' }]
+const GROUPS: Group[] = [{ table: 'functions', label: 'Functions', nameStyle: 'frame' }]
 
 /** Of a view that has them; `hasEvents`: a function has events on a timeline. */
 export function Functions(props: { view: string; base: Query; lead: ReactNode; hasEvents: boolean }) {
@@ -79,7 +80,9 @@ function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Qu
             </SmallButton>
           )}
           <SmallButton
-            onClick={() => setRoute({ form: '', row: '', search: name, sort: '', desc: '', cols: '' }, true)}
+            onClick={() =>
+              setRoute({ form: '', fold: ALL_FRAMES, row: '', search: name, sort: '', desc: '', cols: '' }, true)
+            }
           >
             Find in flame graph
           </SmallButton>

@@ -8,17 +8,19 @@ import { format } from '../../lib/format'
 import { splitIds } from '../../lib/laneOrder'
 import { KINDS, packageColors, packageLabel } from '../../lib/packageColors'
 import { hasTimelineEvents, type Row } from '../../lib/tableRows'
+import { SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
 import { TreePage } from '../../parts/treePage'
 import { ViewFrame } from '../../parts/viewFrame'
 import { useView } from '../../state/data'
+import type { Values } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
 import { LinkButton } from '../../widgets/basics'
 import { Choice } from '../../widgets/choice'
 import { Sentence } from '../../widgets/notices'
 import { FramePanel, Functions } from './functions'
-import { FormControl, StacksSaveMenu, StacksShowMenu } from './stacksMenus'
+import { ALL_FRAMES, FormControl, StacksSaveMenu, StacksShowMenu } from './stacksMenus'
 import { ThreadsMenu } from './threadsMenu'
 import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
@@ -36,7 +38,10 @@ const WEIGHTS = [
 const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
 
 export function Stacks({ base }: PageProps) {
-  const { of = '', weight = '', thread = '', order = '', fold = '' } = useRoute()
+  const route = useRoute()
+  const { of = '', weight = '', thread = '', order = '' } = route
+  const chosen = foldOf(route)
+  const fold = chosen === ALL_FRAMES ? '' : chosen
   const query = useMemo(
     () => ({ ...base, of, weight, thread: splitIds(thread), order, fold }),
     [base, of, weight, thread, order, fold],
@@ -48,7 +53,7 @@ export function Stacks({ base }: PageProps) {
       bones={500}
       steps={String(base.steps ?? '')}
       action={
-        of || weight || thread || order || fold ? (
+        of || weight || thread || order || route.fold ? (
           <Button size="xs" onClick={() => choose(ALL)}>
             Show all stacks
           </Button>
@@ -60,6 +65,9 @@ export function Stacks({ base }: PageProps) {
   )
 }
 
+/** The flame graph shows one's own code first; functions of all code are in the table. */
+const foldOf = ({ fold, form }: Values) => fold || (form === 'functions' ? ALL_FRAMES : 'framework')
+
 const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
 
 const whereOf = (row: Row) => (hasTimelineEvents(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
@@ -68,7 +76,8 @@ const kindOf = (row: Row) => String(row.node_kind)
 const kindLabel = (row: Row) => KINDS[kindOf(row)] ?? kindOf(row)
 
 function Page({ view, query }: { view: View; query: Query }) {
-  const { of = '', weight = '', thread = '', order = '', fold = '', form = '', colour = '' } = useRoute()
+  const route = useRoute()
+  const { of = '', weight = '', thread = '', order = '', form = '', colour = '' } = route
   const tree = view.payloads.stacks as Tree
   const threads = view.payloads.threads as Table
   const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
@@ -97,7 +106,7 @@ function Page({ view, query }: { view: View; query: Query }) {
       ))}
       <ThreadsMenu table={threads} value={thread} onChange={(next) => choose({ thread: next })} />
       <StacksShowMenu
-        values={{ fold, order, colour }}
+        values={{ fold: foldOf(route), order, colour }}
         byFunction={byFunction}
         onChange={(key, value) => (key === 'colour' ? setRoute({ colour: value }) : choose({ [key]: value }))}
       />
@@ -105,6 +114,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   )
   const notes = (
     <>
+      <SummaryCard view={view} />
       {!thread && <IdleThreads rows={threads.rows} />}
       {payloadByName(view, 'data_quality', 'notices')?.notices.map((notice) => (
         <p key={notice.rule} className={frameCss.note} data-testid="note">
@@ -121,7 +131,9 @@ function Page({ view, query }: { view: View; query: Query }) {
       </div>
     )
   }
-  const trail = tree.rows.length > 0 && <StacksSaveMenu query={query} />
+  const trail = tree.rows.length > 0 && (
+    <StacksSaveMenu query={{ ...query, fold: route.fold === ALL_FRAMES ? '' : (route.fold ?? '') }} />
+  )
   return (
     <TreePage
       tree={tree}

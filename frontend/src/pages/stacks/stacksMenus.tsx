@@ -13,12 +13,15 @@ interface Group {
   options: { value: string; label: string }[]
 }
 
+/** Of the URL. */
+export const ALL_FRAMES = 'none'
+
 const FOLD: Group = {
   key: 'fold',
   label: 'Framework frames',
   options: [
-    { value: '', label: 'All frames' },
     { value: 'framework', label: 'Merged into their caller' },
+    { value: ALL_FRAMES, label: 'All frames' },
   ],
 }
 const ORDER: Group = {
