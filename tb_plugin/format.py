@@ -173,8 +173,9 @@ def _grouped(value: float, decimals: int) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replaces ``{key}`` placeholders by values. Unknown placeholders are not changed."""
-    return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
+    """Replaces ``{key}`` placeholders by values. Unknown placeholders are not changed; ``{per_step}`` is removed."""
+    known = {"per_step": "", **values}  # sums are not divided here
+    return re.sub(r"\{([^{}]+)\}", lambda match: known.get(match.group(1), match.group(0)), template)
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,7 @@
 // The timeline beside its picture: search, notes, tracks, tables and panels. The picture is tested in tests/browser.
 import { expect, test } from 'vitest'
+import { originLines } from '../src/pages/timeline/eventOrigin'
+import { totalsText } from '../src/pages/timeline/hitsPanel'
 import {
   all,
   ask,
@@ -73,6 +75,41 @@ test('a search counts its hits and walks from one to the next, around and back',
   }
 })
 
+test('a query lists its hits with totals, and a row leads to its event', async () => {
+  const query = 'kind:kernel dur>20us'
+  await open({ ...RUN, search: query })
+  await click(button('List'))
+  expect(state().list).toBe('1')
+  const list = one("section[aria-label='Hits']")
+  const { summary } = await find(query)
+  const values = valuesOf(summary)
+  expect(textOf(one('h2', list))).toContain(`${values.events} found`)
+  expect(textOf(one('h2', list))).toContain('per step ')
+  const { rows, matched_rows } = await ask<{ rows: Row[]; matched_rows: number }>(
+    `table/find/hits?${P}&in=first&search=${encodeURIComponent(query)}&offset=0&limit=200`,
+  )
+  expect(rowCount()).toBe(matched_rows)
+  expect(rows.every(({ kind, dur_ns }) => kind === 'kernel' && Number(dur_ns) > 20_000)).toBe(true)
+  expect((one('a[download]', list) as HTMLAnchorElement).href).toContain('table/find/hits?')
+  await click(one('[data-index="1"] [role=rowheader] button', list))
+  expect(state().event).toBe(String(rows[1].event))
+  await click(button('Close the list'))
+  expect(state().list).toBeUndefined()
+})
+
+test('a wrong term is named with the fields', async () => {
+  await open({ ...RUN, search: 'duration>3us' })
+  expect(textOf(byTest('toolbar'))).toContain('duration is not a field. Fields: dur, kind')
+  expect(all("section[aria-label='Hits']")).toEqual([])
+})
+
+test('examples of queries can be chosen', async () => {
+  await open(RUN)
+  field('Search names').focus()
+  await click(await soon(() => button(/^kind:kernel/)))
+  expect(state().search).toBe('kind:kernel')
+})
+
 test('clicks that are faster than answers each go one hit on', async () => {
   const { rows } = (await find(STEPS)).hits
   await open({ ...RUN, search: STEPS, start_ns: '0', end_ns: '1000000' })
@@ -134,7 +171,26 @@ test('a range of the link says what ran in it', async () => {
   type Range = { range: { rows: Row[]; matched_rows: number }; summary: Parameters<typeof valuesOf>[0] }
   const server = await payloadsOf<Range & { range_devices: { rows: Row[] } }>(`view/range?${path}`)
   const count = () => Number(one('[role=table]', marked()).getAttribute('aria-rowcount')) - 1
-  expect(count()).toBe(server.range.matched_rows)
+  const rowsIn = (group: string, more = '') =>
+    ask<{ matched_rows: number; total_rows: number; rows: Row[] }>(
+      `table/range/range?${path}${more}&where=range_group%3A${group}&offset=0&limit=200`,
+    )
+  // Kernels first; the tabs divide all rows.
+  const kernels = await rowsIn('kernel')
+  expect(count()).toBe(kernels.matched_rows)
+  let sum = kernels.matched_rows
+  const tabs = all('input[type=radio]', marked()) as HTMLInputElement[]
+  const others = tabs.slice(1).filter(({ value }) => value !== 'streams')
+  expect(others.length).toBeGreaterThan(1)
+  for (const tab of others) {
+    const group = tab.value
+    await click(tab)
+    expect(state().within).toBe(group)
+    expect(count()).toBe((await rowsIn(group)).matched_rows)
+    sum += count()
+  }
+  expect(sum).toBe(server.range.matched_rows)
+  await click(control('radio', 'Kernels', marked()))
   const head = textOf(one('header', marked()))
   expect(head).toContain(`${valuesOf(server.summary).events?.toLocaleString('en-US')} events`)
   const [device] = server.range_devices.rows
@@ -142,14 +198,12 @@ test('a range of the link says what ran in it', async () => {
   expect(head).toContain((100 * Number(device.busy_ratio)).toFixed(1))
   // A row opens to its events in the range.
   await click(one('[role=rowheader] button', marked()))
-  expect(textOf(byTest('detail', marked()))).toContain(`${server.range.rows[0].events?.toLocaleString('en-US')}`)
+  expect(textOf(byTest('detail', marked()))).toContain(`${kernels.rows[0].events?.toLocaleString('en-US')}`)
   // A search of the timeline narrows the list.
   await open({ ...RUN, ...range, search: 'aten::' })
-  const found = await ask<{ matched_rows: number; total_rows: number }>(
-    `table/range/range?${path}&search=${encodeURIComponent('aten::')}&offset=0&limit=200`,
-  )
+  const found = await rowsIn('operator', `&search=${encodeURIComponent('aten::')}`)
   expect(count()).toBe(found.matched_rows)
-  expect(found.matched_rows).toBeLessThan(found.total_rows)
+  expect(found.matched_rows).toBeGreaterThan(0)
   await click(button('Clear'))
   expect(state().from_ns).toBeUndefined()
   expect(all("section[aria-label$=' marked']")).toEqual([])
@@ -268,6 +322,36 @@ test.each(['operators', 'kernels'])('an event leads to its row of the %s', async
   expect(state().view).toBe(view)
   expect(all('[data-testid=detail]')).toHaveLength(1)
   expect(rowNames()[0].slice(0, 8)).toBe(String(name).slice(0, 8))
+})
+
+test('an entry of the legend hides its kind, and the link holds it', async () => {
+  await open(RUN)
+  const legend = () => byTest('timeline-key')
+  await click(button(/^operator/, legend()))
+  expect(state().off).toBe('operator')
+  await click(button(/^runtime/, legend()))
+  expect(state().off).toBe('operator\u001fruntime')
+  expect(button(/^operator/, legend()).getAttribute('aria-pressed')).toBe('false')
+  await click(button(/^operator/, legend()))
+  expect(state().off).toBe('runtime')
+  await click(button('Show all', legend()))
+  expect(state().off).toBeUndefined()
+})
+
+test('a tooltip has two lines at most about the origin', () => {
+  const line = '/opt/lib/python3.11/site-packages/torchvision/models/resnet.py(124): forward'
+  expect(originLines('aten::conv_backward', 'aten::conv2d', line)).toEqual([
+    'aten::conv_backward · forward aten::conv2d',
+    'torchvision/models/resnet.py(124): forward',
+  ])
+  expect(originLines('aten::mm', 'aten::mm', '')).toEqual(['aten::mm'])
+  expect(originLines('', '', '')).toEqual([])
+})
+
+test('totals of hits per step', () => {
+  const found = { total: 3, inSight: 1, totalNs: 6000, position: null, problem: null }
+  expect(totalsText({ ...found, perStep: null })).toBe('total 6.00 µs · mean 2.00 µs')
+  expect(totalsText({ ...found, perStep: { events: 1.5, ns: 3000 } })).toContain('per step 3.00 µs in 1.50 events')
 })
 
 test('colours by class are offered where there are kernels', async () => {

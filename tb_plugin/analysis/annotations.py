@@ -21,6 +21,8 @@ from tb_plugin.lib.groupby import Whole, side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
+from tb_plugin.model.trace.served_work import Mode
+from tb_plugin.model.trace.steps.annotations import match_annotations
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost_at, nest
@@ -74,6 +76,27 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     numbers = np.full(len(trace.strings) + 1, MISSING, np.int64)
     numbers[ids] = pc.index_in(labels, distinct).to_numpy()
     return Phases(distinct.to_pylist(), numbers)
+
+
+def readable_phases(trace: TraceTable, phases: Phases) -> list[str | None]:
+    """Returns a readable name for each phase of server steps, such as "Decode step, 32 requests (vLLM)"; else None."""
+    patterns = trace.recorder.steps
+    ids = np.flatnonzero(phases.of != MISSING)
+    of = phases.of[ids]
+    first, served = match_annotations(trace.strings.take(ids), patterns)
+    readable: list[str | None] = [None] * len(phases.labels)
+    is_step = np.ones(len(readable), np.bool_)
+    is_step[of[(first == MISSING) | (served.mode == Mode.UNKNOWN)]] = False
+    for phase in np.unique(of[is_step[of]]).tolist():
+        mine = np.flatnonzero(of == phase)
+        modes, batch = np.unique(served.mode[mine]), served.batch[mine]
+        text = f"{Mode(int(modes[0])).word.capitalize()} step" if len(modes) == 1 else "Server step"
+        low, high = int(batch.min()), int(batch.max())
+        if low > 0:
+            text += f", {low} request{'s' * (low > 1)}" if low == high else f", {low} to {high} requests"
+        framework = patterns[int(first[mine[0]])].framework.partition(",")[0]
+        readable[phase] = text if framework.startswith("a ") else f"{text} ({framework})"
+    return readable
 
 
 def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:

@@ -137,6 +137,16 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
     return BackwardOperators(row, within, label, names, forward, tie, adds, function, of)
 
 
+def forward_operator(trace: TraceTable, row: int) -> int:
+    """Returns the forward operator of an operator, a runtime call or device work in the backward pass (-1 = none)."""
+    operator = row if trace.kind[row] == EventKind.OPERATOR else int(trace.operator[row])
+    if operator == MISSING:
+        return MISSING
+    every = backward_operators(trace)
+    at = int(every.of[operator])
+    return int(every.forward[at] if at != MISSING else trace.forward[operator])
+
+
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
     ids = np.unique(trace.name[rows])
     texts = [backward_label(text) for text in trace.strings.take(ids).to_pylist()]

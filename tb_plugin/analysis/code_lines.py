@@ -48,7 +48,7 @@ def code_lines(trace: TraceTable) -> CodeLines:
     stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)
     # Texts are long and repeat, so each distinct one is checked once.
     lines, stacks = _distinct(trace, found), _distinct(trace, stack)
-    told = [_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
+    told = [line_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
     both = pa.concat_arrays([trace.strings.take(lines).cast(pa.large_string()), pa.array(told, pa.large_string())])
     encoded = both.dictionary_encode()
     number = pc.fill_null(encoded.indices, MISSING).to_numpy().astype(np.int32)
@@ -82,6 +82,7 @@ def _is_outside(trace: TraceTable, text: str) -> bool:
     return _names_a_line(text) and package_of(text)[0] not in (BUILT_IN, STANDARD, *trace.recorder.packages)
 
 
-def _of_stack(trace: TraceTable, text: str | None) -> str | None:
+def line_of_stack(trace: TraceTable, text: str | None) -> str | None:
+    """Returns the first frame outside the framework and the standard library, or the innermost frame."""
     frames = (text or "").split(";")
     return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None

@@ -126,12 +126,23 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
     return unmatched
 
 
-def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns "GPU busy" or "NPU busy" for these device ids (default: with kernels), "Device busy" if mixed."""
+def device_word(trace: TraceTable, *chosen: str) -> str:
+    """Returns "GPU" or "NPU" for these device ids (default: with kernels), "Device" if mixed or of another kind."""
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
     words = {device.word for device in trace.devices if device.id in (chosen or ran)}
-    return f"{words.pop() if len(words) == 1 else 'Device'} busy"
+    return words.pop() if len(words) == 1 else "Device"
+
+
+def device_noun(trace: TraceTable) -> str:
+    """Returns "GPU", "NPU" or "device", for sentences."""
+    word = device_word(trace)
+    return "device" if word == "Device" else word
+
+
+def busy_title(trace: TraceTable, *chosen: str) -> str:
+    """Returns "GPU busy", "NPU busy" or "Device busy" (see ``device_word``)."""
+    return f"{device_word(trace, *chosen)} busy"
 
 
 class DeviceRatios(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ import numpy as np
 from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
 from tb_plugin.analysis.thread_and_stream_names import track_names
-from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind, of_kind
@@ -94,7 +94,7 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
     count = int(frames.thread.max()) + 1
     chosen = select_rows(trace, *rows).rows[frames.row]
     own = np.where(chosen, frames.own_ns, 0)
-    waits = trace.strings.where(lambda text: _waits().fullmatch(text) is not None)[trace.name[frames.row]]
+    waits = waiting_names(trace)[trace.name[frames.row]]
     host = np.bincount(frames.thread, weights=own, minlength=count).astype(np.int64)
     wait = np.bincount(frames.thread[waits], weights=own[waits], minlength=count).astype(np.int64)
     works = np.zeros(count, np.bool_)
@@ -113,6 +113,29 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
         Thread(number, key, name, int(host[number]), int(wait[number]), bool(idle[number]))
         for number, (key, name) in zip(numbers, called, strict=True)
     )
+
+
+@cached_by_argument
+def waiting_names(trace: TraceTable) -> Bool:
+    """Returns whether each string id names a waiting function. The last entry is for id -1."""
+    return trace.strings.where(lambda text: _waits().fullmatch(text) is not None)
+
+
+def waiting_tracks(trace: TraceTable, rows: Int64, own_ns: Int64) -> Bool:
+    """Returns, for each track, whether its Python calls among the rows mostly wait, and it runs nothing else.
+
+    ``own_ns`` is the time of each row excluding nested calls. If all tracks with Python calls wait, none is returned.
+    """
+    count = len(trace.tracks)
+    python = trace.kind[rows] == EventKind.PYTHON
+    track, own = trace.track[rows[python]], own_ns[python]
+    waits = waiting_names(trace)[trace.name[rows[python]]]
+    host = np.bincount(track, weights=own, minlength=count)
+    wait = np.bincount(track[waits], weights=own[waits], minlength=count)
+    works = np.zeros(count, np.bool_)
+    works[trace.track[rows[of_kind(trace.kind[rows], *_WORK)]]] = True
+    found: Bool = ~works & (host > 0) & (wait >= MOSTLY * host)
+    return found & bool((~found & (host > 0)).any())
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:

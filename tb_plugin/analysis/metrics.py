@@ -22,6 +22,8 @@ CHOSEN_STEPS = "selected steps"
 STEP = "one step"
 SUM = "sum over the "
 """Start of the window of a sum. The page divides sums over the selected steps by the number of steps."""
+PER_STEP = "{per_step}"
+"""Placeholder in sentences. The page replaces it with " per step" if it divides sums, else with nothing."""
 Definition = tuple[str, str] | tuple[str, str, str]
 
 P50 = "Median {}."

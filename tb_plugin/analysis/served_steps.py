@@ -152,12 +152,20 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns the generated tokens per second (without the last step), None if not recorded."""
+    """Returns the generated tokens per second, None if not recorded.
+
+    The time is that from step start to step start. If only the last step is selected, it is the step time without
+    unrecorded work.
+    """
     served, found = trace.steps.served, served_steps(trace)
-    steps = steps[found.period_ns[steps] != MISSING]
+    in_cycles = steps[found.period_ns[steps] != MISSING]
+    if len(in_cycles):
+        steps, time = in_cycles, int(found.period_ns[in_cycles].sum())
+    else:
+        length = trace.steps.end_ns[steps] - trace.steps.start_ns[steps]
+        time = int((length - found.unrecorded_ns[steps]).sum())
     mode, generated = served.mode[steps], served.generated[steps]
     makes, known = (mode == Mode.DECODE) | (mode == Mode.MIXED), generated != MISSING
-    time = int(found.period_ns[steps].sum())
-    if not known.any() or (makes & ~known).any() or not time:
+    if not known.any() or (makes & ~known).any() or time <= 0:
         return None
     return float(generated[known].sum()) * 1e9 / time

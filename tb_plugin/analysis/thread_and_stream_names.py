@@ -140,6 +140,11 @@ def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> Tr
     return TrackName(title, plain, recorded, f"{label} ({work})" if work else label, order)
 
 
+def stream_text(track: Track) -> str:
+    """Returns the number or name of a stream, as recorded."""
+    return _number_of(track)[0]
+
+
 def _number_of(track: Track) -> tuple[str, int]:
     """Returns the number of a stream as text, and as an integer (-1 = none)."""
     numbered = _DEFAULT_STREAM_NAME.fullmatch(track.thread.strip())

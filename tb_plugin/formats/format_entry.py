@@ -29,7 +29,7 @@ class FormatEntry:
     The entry is a ``Reader``. It imports the class in ``reader.py`` only to estimate memory or to read a file. A
     file that could have several formats is read by the first reader, in the order of ``order``, that accepts it.
     Specific formats come before general ones. ``raw`` is the name of the class that ``read`` returns. ``uses``
-    contains the formats whose readers are passed to this reader.
+    contains the formats whose readers are passed to this reader. ``records_devices``: every file contains device work.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class FormatEntry:
         find: Callable[[Sequence[ListedFile]], list[Candidate]],
         sniff: Callable[[bytes], bool],
         uses: tuple[str, ...] = (),
+        records_devices: bool = False,
     ) -> None:
         self.id = id
         self.title = title
@@ -52,6 +53,7 @@ class FormatEntry:
         self.endings = endings
         self.find = find
         self.sniff = sniff
+        self.records_devices = records_devices
         self.implementation: type[Any] | None = None  # the reader class, once it is defined
         self._module = module
         self._uses = uses

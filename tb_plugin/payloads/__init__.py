@@ -14,6 +14,7 @@ from tb_plugin.payloads.catalog import (
     Loading,
     Problem,
     Profile,
+    ProfileName,
     ReadInfo,
     RunInfo,
     Skipped,
@@ -38,7 +39,7 @@ __all__ = [
     "Bands", "BandsEnvelope", "Breakdown", "CaptureInfo", "Catalog", "ClockInfo", "Column", "Counter", "Counters",
     "CoverageInfo", "Dots", "Figure", "Figures", "Flows", "Grouping", "Heat", "How", "Interval", "IssueInfo", "Line", "Link",
     "Loading", "MapGroup", "MemoryFlowMap", "MemoryMap", "Metric", "Notice", "Notices", "Payload", "Problem",
-    "Profile", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity", "Skipped",
-    "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel", "TimelineTrack",
-    "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
+    "Profile", "ProfileName", "ReadInfo", "Reference", "RunInfo", "Saving", "Scalar", "Scatter", "Series", "Severity",
+    "Skipped", "Slice", "Sort", "SpanInfo", "Stage", "State", "StepInfo", "Table", "Timeline", "TimelineLevel",
+    "TimelineTrack", "Tree", "Unit", "View", "ViewInfo", "WindowInfo", "WorkerInfo",
 ]  # fmt: skip

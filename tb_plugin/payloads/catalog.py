@@ -62,6 +62,18 @@ class RunInfo(Struct, frozen=True):
     name: str
     workers: list[WorkerInfo]
     grouped_by: str = ""
+    title: str = ""
+    """Title in the file ``torch_trace_titles`` of the log directory."""
+    is_first: bool = False
+    """Whether the run is marked to open first."""
+    is_invented: bool = False
+    """Whether the run is marked as simulated."""
+
+
+class ProfileName(Struct, frozen=True):
+    run: str
+    worker: str
+    span: str
 
 
 class Skipped(Struct, frozen=True):
@@ -83,6 +95,8 @@ class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
     """One error per unreadable log directory. ``runs`` still contains the profiles that were found there earlier."""
     perfetto_url: str = ""
     """Address of the Perfetto UI; empty if TORCH_TRACE_PERFETTO is invalid."""
+    first: ProfileName | None = None
+    """The profile that opens if a URL names none: the newest recording with device work."""
 
 
 class IssueInfo(Struct, frozen=True):

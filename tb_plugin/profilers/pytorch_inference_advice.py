@@ -11,7 +11,7 @@ INFERENCE = {
     "launch_bound.inference": Advice(
         (
             'Launch many kernels at once with CUDA graphs: torch.compile(mode="reduce-overhead"), or '
-            "torch.cuda.graph() with inputs padded to a few shapes. With larger batches, more requests "
+            "torch.cuda.graph() with inputs padded to a few shapes. With larger batches, more inputs "
             "share each launch."
         ),
         GRAPHS,
@@ -21,7 +21,7 @@ INFERENCE = {
         (
             'torch.compile(mode="reduce-overhead") removes Python between operators; '
             "torch.inference_mode() removes autograd overhead. Otherwise move this work out of the loop, "
-            "to tensors on the device, or to another process. With larger batches, more requests share "
+            "to tensors on the device, or to another process. With larger batches, more inputs share "
             "this work."
         ),
         (GRAPHS[1], _INFERENCE),
@@ -69,14 +69,14 @@ INFERENCE = {
         (_INFERENCE,),
     ),
     "low_utilization.inference": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches of requests give "
+        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches give "
         "the device more work per launch.",
         (_INFERENCE,),
     ),
-    "memory_unused.inference": Advice("Use larger batches of requests, or a larger KV cache."),
+    "memory_unused.inference": Advice("Use larger batches, or a larger KV cache on a server."),
     "memory_limit.inference": Advice(
         "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantised. Or process fewer "
-        "or shorter requests at once.",
+        "or smaller inputs at once.",
         (_INFERENCE,),
         snippet="with torch.inference_mode():\n    out = model(x)",
     ),

@@ -59,7 +59,7 @@ _OWN = {
     ),
     "python_bound.inference": Advice(
         f"{_COMPILED} removes Python between operators; torch.inference_mode() removes autograd overhead. Otherwise move "
-        "this work out of the loop, or to tensors on the device. With larger batches, more requests share this work."
+        "this work out of the loop, or to tensors on the device. With larger batches, more inputs share this work."
     ),
     "slow_first_step": Advice(
         "Skip the first steps: torch_npu.profiler.schedule(wait=1, warmup=3, active=...). Operators are compiled once per "

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.errors import BadRequest, NotFoundError, UserError
 from tb_plugin.model.trace.window import parse_window
-from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
+from tb_plugin.payloads import Catalog, Problem, ProfileName, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.merged_files import Merged, Ranks
 from tb_plugin.service.discovery.scan import Discovery, Scanner
-from tb_plugin.service.profile_files import ProfileFiles, Root
+from tb_plugin.service.profile_files import ProfileFiles, Root, pattern_names
 from tb_plugin.service.states import Changes, Entry
 
 log = logging.getLogger("torch_trace")
@@ -182,8 +182,7 @@ class ProfileCatalog:
         root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
-        # The run name in the picker, and without the prefix of the log directory.
-        return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
+        return told.of(*pattern_names(root, run))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
         """Returns the profile; unless ``strict``, by default the first. Raises NotFoundError, BadRequest."""
@@ -237,6 +236,8 @@ class ProfileCatalog:
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
         why = {entry.files.run: entry.files.grouped_by for entry in entries}
+        discovery = self._discovery
+        titles = {entry.files.run: discovery.title(entry.files.root, entry.files.run) for entry in entries}
         for entry in entries:
             found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
@@ -248,12 +249,20 @@ class ProfileCatalog:
             scanned_files=self._discovery.files,
             last_scan_unix_ms=None if entries else self._last_scan_unix_ms,
             runs=[
-                RunInfo(run, [WorkerInfo(w, spans) for w, spans in workers.items()], why[run])
+                RunInfo(
+                    run,
+                    [WorkerInfo(w, spans) for w, spans in workers.items()],
+                    why[run],
+                    titles[run].text,
+                    titles[run].is_first,
+                    titles[run].is_invented,
+                )
                 for run, workers in runs.items()
             ],
             skipped=[Skipped(path, reason) for path, reason in self.skipped()[:_MAX_SKIPPED]],
             problems=[problem_of(error) for error in self.problems()],
             perfetto_url=perfetto_url(),
+            first=_first_name(discovery.first, entries),
         )
 
     def _keep_scanning(self) -> None:
@@ -273,6 +282,14 @@ class ProfileCatalog:
                 self._first.set()
                 self.changes.note()
             self._stop.wait(min(1.0, self._every_seconds))
+
+
+def _first_name(first: ProfileFiles | None, entries: Sequence[Entry]) -> ProfileName | None:
+    """Returns the names of the first profile; its ranks have names of their own after a merged file is read."""
+    if first is None:
+        return None
+    same = (entry for entry in entries if (entry.files.root, entry.files.names) == (first.root, first.names))
+    return next((ProfileName(*entry.key) for entry in same), None)
 
 
 def pause_seconds(took: float, worked: float) -> float:

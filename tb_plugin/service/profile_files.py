@@ -93,6 +93,11 @@ def run_name(root: Root, folder: str, several: bool) -> str:
     return relative or root.folder.name
 
 
+def pattern_names(root: Root, run: str) -> tuple[str, str]:
+    """Returns the names of a run that files of the log directory may use: with and without the directory's name."""
+    return run, run.removeprefix(f"{root.name or root.folder.name}/")
+
+
 def full_path(root: Root, path: str) -> str:
     """Converts a path relative to a log directory to a full path or URL."""
     return root.folder.locate(path) if path != "." else root.folder.url

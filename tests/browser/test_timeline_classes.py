@@ -32,7 +32,7 @@ def around(event: dict[str, int]) -> dict[str, str]:
 
 def key(frame: Frame) -> dict[str, Pixel]:
     """What the key of colours says."""
-    entries = frame.locator("[data-testid=timeline-key] > span[title]").all()
+    entries = frame.locator("[data-testid=timeline-key] > button[title]").all()
     return {
         entry.inner_text().strip(): tuple(int(n) for n in re.findall(r"\d+", entry.evaluate(_COLOUR)))
         for entry in entries
@@ -54,18 +54,18 @@ def kernels_are_coloured_by_what_they_do(tab: Tab) -> None:
     by_kind = seen(picture, kernel)
     assert not [url for url in asked if "/view/kernels" in url], "nothing is asked for that nobody wants to see"
     frame.get_by_role("button", name="Display", exact=True).press("Enter")
-    frame.get_by_label("By kind").press("ArrowUp")
+    frame.get_by_label("By kind").press("ArrowDown")
     tab.page.keyboard.press("Escape")
     frame = tab.settle()
     assert tab.state()["colors"] == "class"
     assert len([url for url in asked if "/view/kernels" in url]) == 1
-    frame.locator("[data-testid=timeline-key] > span[title]", has_text="Elementwise").wait_for()
+    frame.locator("[data-testid=timeline-key] > button[title]", has_text="Elementwise").wait_for()
     colours = key(frame)
     assert seen(picture, kernel) == colours["Elementwise"] != by_kind
     assert list(colours)[-1] == "no class"
     tab.page.mouse.move(*picture.on_page(picture.spot(kernel["event"])))
     tip = frame.get_by_test_id("tip").inner_text()
-    assert f"Class\nElementwise\n{row['class_by']}" in tip.replace("\t", "\n")
+    assert "Elementwise" in tip and len(tip.splitlines()) <= 4, "name and duration are one line"
     tab.page.mouse.click(*picture.on_page(picture.spot(kernel["event"])))
     frame = tab.settle()
     panel = frame.get_by_test_id("event-event").inner_text()
@@ -107,7 +107,7 @@ def what_is_found_on_a_closed_track_opens_it(tab: Tab) -> None:
     tab.follow(run=RUN, view="timeline", event=str(deep["event"]), hide=",".join(ids), charts="none", **whole(picture))
     assert ids[deep["lane"]] not in unquote(tab.state()["hide"]) and in_sight(picture, deep), "a hidden one as well"
     frame = tab.follow(run=RUN, view="timeline", search="aten::", **shut)
-    box = frame.get_by_placeholder("Search names, text or /regex/")
+    box = frame.get_by_placeholder("Search names")
     frame.get_by_test_id("found").wait_for()
     box.focus()
     for _ in range(10):
@@ -141,7 +141,7 @@ def an_enter_that_comes_before_its_answer_is_not_lost(tab: Tab) -> None:
 
     tab.page.route(re.compile("near_ns="), answer)
     frame = tab.follow(run=RUN, view="timeline", charts="none")
-    box = frame.get_by_placeholder("Search names, text or /regex/")
+    box = frame.get_by_placeholder("Search names")
     box.fill("aten::mm")
     box.press("Enter")
     frame = tab.settle()

@@ -76,6 +76,7 @@ def test_time_before_1970():
 
 def test_templates():
     assert fill("{a} of {b} {c} {}", {"a": "1", "b": "2"}) == "1 of 2 {c} {}"
+    assert fill("{a}{per_step}", {"a": "1"}) == "1"
 
 
 def test_control_characters_do_not_reach_the_terminal():

@@ -64,7 +64,7 @@ def test_beside_it_stands_what_is_not_claimed(logs):
 
 def test_spans_of_one_worker_are_in_the_order_of_the_stated_time(tmp_path):
     class Stating:
-        id, endings = "stating", (".x",)
+        id, endings, raw = "stating", (".x",), object
 
         def find(self, listing):
             times = {"a.x": 3 * 10**18, "b.x": 2 * 10**18, "c.x": None}

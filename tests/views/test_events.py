@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tests.builders import analysis, kernel, memcpy, name_of, named, part, trace
+from tests.builders import analysis, figures, kernel, memcpy, name_of, named, part, trace
 from tests.conftest import SAMPLE_FILES, sample
 
 
@@ -127,6 +127,25 @@ def test_forward_and_backward_lead_to_each_other() -> None:
     assert about(table, backward)["forward"]["event"] == forward
 
 
+def brief(table: TraceTable, name: str) -> dict[str, str]:
+    return figures(part(table, "events", extra=(("event", str(named(table, name))), ("brief", "1"))).payloads["brief"])
+
+
+def test_work_of_the_backward_pass_leads_to_the_forward_operator_and_its_line() -> None:
+    builder = trace().python("/home/me/train.py(7): step", 0, 100, id=1).op("aten::mm", 10, 10, sequence=7)
+    builder.launches(kernel("forward", 5, 30))
+    builder.op("MmBackward0", 50, 20, tid=2, sequence=7, forward_thread=1).op("aten::t", 52, 5, tid=2)
+    table = builder.launches(kernel("back", 5, 60), at=53, dur=1).op("alone", 200, 5, tid=3).table()
+    origin = {"forward_operator": "aten::mm", "code_line": "/home/me/train.py(7): step"}
+    for name in ("MmBackward0", "aten::t", "back"):
+        payloads = about(table, named(table, name))
+        assert payloads["forward"]["event"] == named(table, "aten::mm")
+        assert payloads["event"]["code_line"] == origin["code_line"]
+    assert brief(table, "back") == {"operator": "aten::t", **origin}
+    assert brief(table, "forward") == {"operator": "aten::mm", "code_line": origin["code_line"]}
+    assert brief(table, "alone") == {}
+
+
 def test_the_python_call_around_an_event_its_operator_or_its_launch() -> None:
     builder = trace().python("f", 0, 60, id=1).python("g", 5, 40, id=2, parent=1).op("aten::mm", 10, 20)
     table = builder.launches(kernel("gemm", 5, 80)).op("alone", 70, 5).table()
@@ -159,6 +178,12 @@ def test_where_is_not_applied_to_the_list_again(table: TraceTable) -> None:
     answer: Any = events.answer([events.part(table, params)], params)
     assert [r["name"] for r in answer.rows] == ["gemm", "gemm", "next", "next", "next"]
     assert answer.matched_rows == answer.total_rows == 5
+
+
+def test_a_query_selects_the_listed_events() -> None:
+    builder = trace().op("aten::mm", 0, 10).launches(kernel("gemm", 7, 40)).op("aten::mm", 50, 30)
+    found = part(builder.table(), "events", search="dur>8us name:mm").frames["instances"].data.to_pylist()
+    assert [(row["name"], row["dur_ns"]) for row in found] == [("aten::mm", 30_000), ("aten::mm", 10_000)]
 
 
 def module_path(table: TraceTable, event: int) -> str:

@@ -89,6 +89,8 @@ def test_the_sums() -> None:
         "mean_ns": 55_000 / 3,
         "first_hit_ns": 10_000,
         "last_hit_ns": 210_000,
+        "found_per_step": 1.5,
+        "found_step_ns": 27_500,
     }
     assert figures(view(small().table(), "nothing")) == {"events": 0, "found_names": 0, "total_ns": 0}
 

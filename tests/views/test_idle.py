@@ -17,7 +17,7 @@ from tb_plugin.analysis.idle.causes import TITLES, Cause
 from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices
+from tb_plugin.payloads import Figures, Notices
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, payload_of, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
@@ -375,8 +375,48 @@ def test_the_view_tells_steps_causes_and_pieces() -> None:
     assert (longest["dur_ns"], longest["idle_host"], longest["next_work"]) == (20_000, "cudaStreamSynchronize", "l")
     assert pieces["Python", 60_000]["idle_host"] == pieces["Python", 60_000]["idle_line"] == "train.py(3): loop"
     notice = payload_of(part(table, "idle", ("1",)), "answer", Notices)
-    said = "The device is idle for {idle_ns}, {idle_ratio} of the time: {idle_synchronisation_ns} while"
+    said = (
+        "The GPU is idle {idle_ratio} of the time ({idle_ns}{per_step}): {idle_synchronisation_ns} while the CPU waits"
+    )
     assert notice.notices[0].text.startswith(said)
+
+
+def test_equal_idle_periods_are_one_row() -> None:
+    """Three steps of 100 us, each with 20 us of synchronising calls from one line."""
+    builder = trace().device(0)
+    for at in (0, 100, 200):
+        builder.step(at // 100, at, 100).python("train.py(3): loop", at, 99).call(
+            at + 40, 20, name="cudaStreamSynchronize"
+        )
+        builder.op("mm", at, 5).launches(kernel("k", 20, at + 10)).op("mm", at + 70, 5)
+        builder.launches(kernel("l", 10, at + 90), dur=2)
+    found = part(builder.table(), "idle")
+    rows = [row for row in found.frames["idle_groups"].data.to_pylist() if row["cause"] == "Synchronising calls"]
+    (row,) = rows
+    assert (row["idle_pieces"], row["idle_ns"], row["idle_longest_ns"]) == (
+        3,
+        60_000,
+        20_000,
+    )
+    assert (row["idle_host"], row["idle_line"], row["start_ns"]) == (
+        "cudaStreamSynchronize",
+        "train.py(3): loop",
+        40_000,
+    )
+    summary = payload_of(found, "summary", Figures).figures
+    assert len(summary) <= 5 and summary[0].metric.window == "sum over the selected steps"
+    total = sum(row["idle_ns"] for row in found.frames["idle_groups"].data.to_pylist())
+    assert summary[0].value == total
+    text = payload_of(found, "answer", Notices).notices[0].text
+    assert text.startswith("The GPU is idle {idle_ratio} of the time ({idle_ns}{per_step}): ")
+
+
+def test_idle_time_without_launches_is_one_sentence() -> None:
+    table = trace().device(0).on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 100)).table()
+    found = part(table, "idle")
+    notice = payload_of(found, "answer", Notices).notices[0]
+    assert notice.text.endswith("Launches were not recorded, so the cause is unknown.") and notice.todo
+    assert found.frames["idle_groups"].data.num_rows == 1 and "idle_by_cause" not in found.payloads
 
 
 def test_without_a_device_there_is_no_such_view() -> None:

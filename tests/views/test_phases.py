@@ -153,6 +153,33 @@ def test_names_that_differ_in_counters_are_one_phase(pattern: str, expected: dic
     assert [f.value for f in figures.figures[:3]] == [pattern or r"\d+", 4, len(expected)]
 
 
+@pytest.mark.parametrize(
+    ("names", "readable"),
+    [
+        (["execute_context_0(0)_generation_32(32)"], "Decode step, 32 requests (vLLM)"),
+        (["execute_context_1(888_788544)_generation_0(0)"], "Prefill step, 1 request (vLLM)"),
+        (
+            ["execute_context_1(9)_generation_0(0)", "execute_context_0(0)_generation_3(3)"],
+            "Server step, 1 to 3 requests (vLLM)",
+        ),
+        (
+            ["execute_9_context_0(sq0sk0sqsq0sqsk0)_generation_9(sq9sk9sqsq9sqsk9)"],
+            "Decode step, 9 requests (vLLM or SGLang)",
+        ),
+        (["denoising_step_1", "denoising_step_2"], "Denoising step"),
+        (["forward"], None),
+    ],
+)
+def test_names_of_server_steps_are_readable(names: list[str], readable: str | None) -> None:
+    builder = trace()
+    for i, name in enumerate(names):
+        builder.annotation(name, 10 * i, 5)
+    (found,) = rows(builder.table(), "phases")
+    assert found.get("readable") == readable
+    shown: Any = part(builder.table(), "phases").payloads["tree"]
+    assert shown.rows[0]["readable"] == (readable or found["phase"])
+
+
 @pytest.mark.parametrize("pattern", ["(", "x" * 501])
 def test_a_pattern_that_is_none_is_said(pattern: str) -> None:
     with pytest.raises(BadRequest, match="pattern"):
@@ -240,6 +267,8 @@ def assert_recounted(table: TraceTable) -> None:
     """The table, the tree and the bars are those of plain Python."""
     expected = Recount(table)
     found = {r.pop("phase"): r for r in rows(table, "phases")}
+    for numbers in found.values():
+        numbers.pop("readable", None)
     by_phase = expected.numbers(expected.phase)
     assert found.keys() == by_phase.keys()
     for phase, numbers in by_phase.items():

@@ -15,7 +15,7 @@ from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tests.builders import TraceBuilder, kernel, part, trace
+from tests.builders import TraceBuilder, figures, kernel, part, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
@@ -213,3 +213,51 @@ def test_any_range_recounted(drawn: list[tuple[int, int, int]], start: int, leng
         else:
             builder.op(f"op{what}", at, dur, tid=what % 2)
     assert_recounted(builder.table(), start, start + length)
+
+
+def waiting() -> TraceBuilder:
+    """The main thread works for 100 us; another one waits in ``threading.wait`` for all that time."""
+    builder = trace().python("train.py(3): step", 0, 100, id=1).op("aten::mm", 10, 20).launches(kernel("k", 30, 40))
+    builder.python("threading.py(359): wait", 0, 100, id=2, tid=9)
+    return builder.python("<built-in method acquire of _thread.lock object>", 1, 98, id=3, parent=2, tid=9)
+
+
+def test_threads_that_only_wait_are_counted_and_not_listed() -> None:
+    table = waiting().table()
+    assert set(by_name(table)) == {"train.py(3): step", "aten::mm", "cudaLaunchKernel", "k"}
+    summary = figures(part(table, "range").payloads["summary"])
+    assert (summary["events"], summary["waiting_threads"]) == (4, 1)
+    alone = trace().python("threading.py(359): wait", 0, 100, id=2).table()
+    assert set(by_name(alone)) == {"threading.py(359): wait"}, "nothing else was recorded"
+    busy = waiting().op("aten::add", 50, 5, tid=9).table()
+    assert "threading.py(359): wait" in by_name(busy), "it runs an operator"
+
+
+def test_each_event_is_in_one_group() -> None:
+    table = waiting().annotation("forward", 5, 50).table()
+    found = part(table, "range")
+    groups = {row["name"]: row["range_group"] for row in found.frames["range"].data.to_pylist()}
+    assert groups == {
+        "train.py(3): step": "python", "aten::mm": "operator", "cudaLaunchKernel": "operator", "k": "kernel",
+        "forward": "annotation",
+    }  # fmt: skip
+    counted = {"kernel_events": 1, "operator_events": 2, "python_events": 1, "annotation_events": 1, "other_events": 0}
+    assert figures(found.payloads["groups"]) == counted
+
+
+def test_each_stream_is_measured() -> None:
+    builder = trace().op("a", 0, 50).launches(kernel("k", 40, 10, stream=7)).launches(kernel("l", 40, 30, stream=8))
+    streams = frames(builder.table(), 20_000, 80_000)["range_streams"]
+    assert [(row["events"], row["busy_ns"], row["idle_ns"]) for row in streams] == [
+        (1, 30_000, 30_000),
+        (1, 40_000, 20_000),
+    ]
+    assert "stream 7" in streams[0]["stream"]
+
+
+def test_a_query_selects_events_of_the_range() -> None:
+    table = small().table()
+    found = part(table, "range", search="dur<50us kind:operator").frames["range"].data.to_pylist()
+    assert [(row["name"], row["inside_self_ns"]) for row in found] == [("inner", 40_000)]
+    (outer,) = part(table, "range", search="name:outer").frames["range"].data.to_pylist()
+    assert outer["inside_self_ns"] == 60_000, "the operator inside it is not its own time"

@@ -16,7 +16,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.served_steps import is_served, served_steps
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notices, Scatter, View
+from tb_plugin.payloads import Breakdown, Figures, Notices, Scatter, View
 from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, analysis, kernel, model, part, payload_of, rows, trace, whole_part
 from tests.synthetic import loaded
@@ -61,8 +61,8 @@ def test_facts_are_about_the_chosen_steps_and_figures_about_the_steady_ones() ->
     assert part(table, "serving", ("2", "5")).facts["serving.decode.steps"] == 2
 
     def behind(**params: Any) -> Any:
-        figures = part(table, "serving", **params).payloads["summary"].figures  # type: ignore[union-attr]
-        return next(each.value for each in figures if each.metric.key == "figure_steps")
+        (notice,) = payload_of(part(table, "serving", **params), "answer", Notices).notices
+        return next(each.value for each in notice.figures if each.metric.key == "figure_steps")
 
     assert behind() == 4 and behind(extra=(("steady", "all"),)) == 5 and behind(steps=("1", "2", "5")) == 3
 
@@ -133,7 +133,11 @@ def test_the_cycle_is_work_and_idle_time() -> None:
     found = {figure.metric.key: figure.value for figure in told.notices[0].figures}
     assert (found["decode_cycle_ns"], found["decode_work_ns"], found["decode_idle_ns"]) == (100_000, 30_000, 70_000)
     assert found["decode_busy_ratio"] == 0.3 and found["steady_tokens_per_second"] == 80_000
-    assert "steps 1 to 5, batch 8:" in told.notices[0].text and "little" not in told.notices[0].text
+    assert "steady state (steps 1 to 5, batch 8)" in told.notices[0].text
+    summary = payload_of(part(table, "serving"), "summary", Figures).figures
+    assert [figure.metric.key for figure in summary] == [
+        "steady_tokens_per_second", "decode_p50_ns", "decode_busy_ratio", "decode_gap_ns"
+    ]  # fmt: skip
 
 
 def test_one_decode_step_says_little() -> None:
@@ -141,6 +145,19 @@ def test_one_decode_step_says_little() -> None:
     assert isinstance(answer, Notices) and "only 1 decode step, which may not be typical" in answer.notices[0].text
     found = {figure.metric.key: figure.value for figure in answer.notices[0].figures}
     assert (found["decode_p50_ns"], found["served_busy_ns"]) == (50_000, 30_000) and "decode_cycle_ns" not in found
+    assert found["tokens_per_second"] == 8 * 1e9 / 50_000, "one step is enough"
+    payloads = part(decoding(8).table(), "serving").payloads
+    assert "times" not in payloads and payload_of(part(decoding(8).table(), "serving"), "classes", Breakdown).total
+
+
+def test_step_times_of_both_modes_are_in_the_sentence() -> None:
+    builder = decoding(8, 8).annotation("execute_context_1(888_788544)_generation_0(0)", 200, 50)
+    builder.launches(kernel(dur=30, at=215), at=210)
+    (notice,) = payload_of(part(builder.table(), "serving"), "answer", Notices).notices
+    assert (
+        "A decode step takes {decode_cycle_ns} from start to start, and a prefill step {prefill_p50_ns}" in notice.text
+    )
+    assert {figure.metric.key: figure.value for figure in notice.figures}["prefill_p50_ns"] == 50_000
 
 
 def test_a_gap_is_idle_time_between_neighbours_that_decode() -> None:

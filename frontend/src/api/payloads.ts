@@ -11,6 +11,7 @@ export interface Payloads {
  * The response of ``GET runs``: the content of all log directories.
  */
 export interface Catalog {
+  first: ProfileName | null
   kind: 'catalog'
   last_scan_unix_ms: number | null
   logdir: string
@@ -20,6 +21,13 @@ export interface Catalog {
   scanned_files: number
   scanning: boolean
   skipped: Skipped[]
+}
+/**
+ */
+export interface ProfileName {
+  run: string
+  span: string
+  worker: string
 }
 /**
  */
@@ -35,7 +43,10 @@ export interface Problem {
  */
 export interface RunInfo {
   grouped_by: string
+  is_first: boolean
+  is_invented: boolean
   name: string
+  title: string
   workers: WorkerInfo[]
 }
 /**

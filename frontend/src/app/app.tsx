@@ -40,6 +40,7 @@ import { Nav, openPage, PageTabs } from './nav'
 import { QualityDrawer } from './quality'
 import { HelpModal } from './shortcutList'
 import { TopBar } from './topbar'
+import { Tour, useTour } from './tour'
 import basicsCss from '../widgets/basics.module.css'
 import textCss from '../widgets/text.module.css'
 import css from './app.module.css'
@@ -95,6 +96,7 @@ function Frame() {
   }, [refresh])
   const view = openedView(profile, route.view)
   const isReady = profile?.state === 'ready'
+  const tour = useTour(isReady, view)
   useEffect(() => {
     if (profile) setDefaultView(profile.default_view)
   }, [profile])
@@ -197,7 +199,8 @@ function Frame() {
       {profile && isReady && (
         <QualityDrawer open={quality} onClose={() => setQuality(false)} profile={profile} span={span} base={base} />
       )}
-      <HelpModal open={help} onClose={() => setHelp(false)} />
+      <HelpModal open={help} onClose={() => setHelp(false)} onTour={tour.start} />
+      {tour.open && !help && <Tour onEnd={tour.end} />}
     </div>
   )
 }

@@ -1,5 +1,5 @@
 // The card of keyboard shortcuts.
-import { Kbd, Modal } from '@mantine/core'
+import { Button, Kbd, Modal } from '@mantine/core'
 import css from './shortcutList.module.css'
 
 const KEYS: [string, [string[], string][]][] = [
@@ -59,7 +59,7 @@ const KEYS: [string, [string[], string][]][] = [
   ],
 ]
 
-export function HelpModal({ open, onClose }: { open: boolean; onClose: () => void }) {
+export function HelpModal({ open, onClose, onTour }: { open: boolean; onClose: () => void; onTour: () => void }) {
   return (
     <Modal
       opened={open}
@@ -69,6 +69,16 @@ export function HelpModal({ open, onClose }: { open: boolean; onClose: () => voi
       transitionProps={{ duration: 100 }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
+      <Button
+        size="compact-sm"
+        variant="default"
+        onClick={() => {
+          onClose()
+          onTour()
+        }}
+      >
+        Take the tour
+      </Button>
       <div className={css.keys}>
         {KEYS.map(([title, keys]) => (
           <section key={title}>

@@ -37,10 +37,11 @@ function catalog(workers: Record<string, string[]>): Catalog {
     scanning: false,
     scanned_files: 0,
     last_scan_unix_ms: null,
-    runs: [{ name: 'r', workers: found, grouped_by: '' }],
+    runs: [{ name: 'r', workers: found, grouped_by: '', title: '', is_first: false, is_invented: false }],
     skipped: [],
     problems: [],
     perfetto_url: '',
+    first: null,
   }
 }
 

@@ -5,15 +5,13 @@ export interface KernelClass {
   /** Key for colours and filters. */
   key: string
   title: string
-  /** Evidence for the class. */
-  why: string
 }
 
 /** By the name of the kernel, as recorded. */
 export type KernelClasses = ReadonlyMap<string, KernelClass>
 
 /** Copies and memsets of the driver are no kernels; they look like kernels that copy. */
-export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'driver copy or memset' }
+export const COPY: KernelClass = { key: 'copy', title: 'Copy' }
 const COPIES = new Set(['memcpy', 'memset'])
 const KERNELS = new Set(['kernel', 'communication'])
 
@@ -33,7 +31,7 @@ export function classesOf(tables: readonly Table[], donut: Breakdown): KernelCla
       .flatMap(({ rows }) => rows)
       .map((row) => {
         const key = String(row.class)
-        return [String(row.name), { key, title: titles.get(key) ?? key, why: String(row.class_by) }]
+        return [String(row.name), { key, title: titles.get(key) ?? key }]
       }),
   )
 }

@@ -23,7 +23,10 @@ test('sums become means per step; means, percentiles and texts stay', () => {
           { metric: MEAN, value: null },
         ],
       },
-      answer: { kind: 'notices', notices: [{ rule: 'a', figures: [{ metric: TOTAL, value: 60, note: '' }] }] },
+      answer: {
+        kind: 'notices',
+        notices: [{ rule: 'a', text: '{total_ns}{per_step}', figures: [{ metric: TOTAL, value: 60, note: '' }] }],
+      },
       classes: { kind: 'breakdown', parts: [{ metric: TOTAL, value: 60 }], total: 60, start: 0 },
       mixed: { kind: 'breakdown', parts: [{ metric: MEAN, value: 60 }], total: 60, start: 0 },
     },
@@ -37,7 +40,7 @@ test('sums become means per step; means, percentiles and texts stay', () => {
     },
     calls: { rows: [{ total_ns: 10, mean_ns: 5 }] },
     summary: { figures: [{ value: 20 }, { value: null }] },
-    answer: { notices: [{ figures: [{ value: 20 }] }] },
+    answer: { notices: [{ text: '{total_ns} per step', figures: [{ value: 20 }] }] },
     classes: { parts: [{ value: 20 }], total: 20 },
     mixed: { parts: [{ value: 60 }], total: 60 },
   })

@@ -70,6 +70,7 @@ function payloadPerStep(payload: Payload, steps: number): Payload {
   if (payload.kind === 'notices') {
     const notices = payload.notices.map((notice) => ({
       ...notice,
+      text: notice.text.replaceAll('{per_step}', ' per step'),
       figures: notice.figures.map((figure) => figurePerStep(figure, steps)),
     }))
     return { ...payload, notices }

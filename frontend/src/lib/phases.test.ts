@@ -33,6 +33,16 @@ test('the sentence names a phase of the step, and where most of that lies', () =
   expect(named()).toBeNull()
 })
 
+test('the step is no part of itself: the largest phase by CPU time is named', () => {
+  const parts = tree([-1, 100], [0, 1], [0, 2])
+  const rows = [
+    { phase: '0', ns: 100, host_total_ns: 200 },
+    { phase: '1', ns: 1, host_total_ns: 80 },
+    { phase: '2', ns: 2, host_total_ns: 10 },
+  ]
+  expect(largestPhase(parts, rows, 'ns', true)).toMatchObject({ row: { phase: '1' }, key: 'host_total_ns', step: '0' })
+})
+
 test('without steps the sentence names the largest of all, summed over its places', () => {
   expect(found(tree([-1, 100], [0, 60], [1, 40]), false)).toEqual({ root: 0, first: '0', inner: 1 })
   const twice = tree([-1, 70], [0, 60], [-1, 60])

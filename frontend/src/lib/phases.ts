@@ -13,17 +13,24 @@ const MOST = 0.5
 export const phaseMeasure = (tree: Tree, ...keys: (string | null | undefined)[]): string =>
   keys.find((key): key is string => !!key && tree.value_columns.includes(key)) ?? tree.value_columns[0]
 
+const HOST = 'host_total_ns'
+
+interface Largest {
+  row: Row
+  /** The column by which it is the largest. */
+  key: string
+  root: number
+  /** The nested phase with most of its time; -1 if there is none, or if the phase occurs in several places. */
+  inner: number
+  /** The phase that spans all steps; '' if there is none. */
+  step: string
+}
+
 /**
- * The largest phase with its tree nodes: `root`, and `inner`, the nested phase with most of its time (-1 if none or if
- * the phase occurs in several places). Null without time. A phase that spans all steps is the step: its largest child
- * is used if large enough.
+ * The largest phase. Null without time. A phase that spans all steps is the step and not a part of it: it is named only
+ * if there is no other phase. If the parts have little time, the largest by CPU time is named.
  */
-export function largestPhase(
-  tree: Tree,
-  rows: readonly Row[],
-  key: string,
-  stepped: boolean,
-): { row: Row; root: number; inner: number } | null {
+export function largestPhase(tree: Tree, rows: readonly Row[], key: string, stepped: boolean): Largest | null {
   const value = (node: number) => Number(tree.rows[node]?.[key] ?? 0)
   const largestIn = (node: number) =>
     tree.parent.reduce((best, parent, i) => (parent === node && (best < 0 || value(i) > value(best)) ? i : best), -1)
@@ -33,12 +40,16 @@ export function largestPhase(
   }
   const root = largestIn(-1)
   if (value(root) === 0) return null
-  const step = stepped && Number(tree.rows[root].phase_step_ratio ?? 0) >= ALL ? tree.rows[root].phase : null
-  const largest = rows.reduce<Row | null>((best, row) => {
-    return row.phase !== step && Number(row[key] ?? 0) > Number(best?.[key] ?? 0) ? row : best
-  }, null)
-  const some = largest && (step === null || Number(largest[key]) >= SOME * value(root)) ? largest : null
-  const row = some ?? rows.find(({ phase }) => phase === tree.rows[root].phase) ?? tree.rows[root]
+  const spans = stepped && Number(tree.rows[root].phase_step_ratio ?? 0) >= ALL
+  const step = spans ? String(tree.rows[root].phase) : ''
+  const largestBy = (column: string) =>
+    rows.reduce<Row | null>((best, row) => {
+      return row.phase !== step && Number(row[column] ?? 0) > Number(best?.[column] ?? 0) ? row : best
+    }, null)
+  const largest = largestBy(key)
+  const some = largest && (!spans || Number(largest[key]) >= SOME * value(root)) ? largest : null
+  const onHost = some ? null : largestBy(HOST)
+  const row = some ?? onHost ?? rows.find(({ phase }) => phase === tree.rows[root].phase) ?? tree.rows[root]
   const places = tree.rows.flatMap(({ phase }, node) => (phase === row.phase ? [node] : []))
   let inner = -1
   if (some && places.length === 1) {
@@ -46,7 +57,7 @@ export function largestPhase(
     for (let next = within(places[0], MOST); next >= 0 && value(next) >= enough; next = within(inner, MOST))
       inner = next
   }
-  return { row, root, inner }
+  return { row, key: onHost ? HOST : key, root, inner, step }
 }
 
 /** Share of a node's time in its direct children, at most 1. */

@@ -26,12 +26,16 @@ function catalog(runs: Record<string, Record<string, string[]>>): Catalog {
     last_scan_unix_ms: null,
     problems: [],
     perfetto_url: '',
+    first: null,
     scanned_files: 0,
     scanning: false,
     skipped: [],
     runs: Object.entries(runs).map(([name, workers]) => ({
       name,
       grouped_by: '',
+      title: '',
+      is_first: false,
+      is_invented: false,
       workers: Object.entries(workers).map(([worker, spans]) => ({
         name: worker,
         spans: spans.map((id) => ({
@@ -81,6 +85,24 @@ it('opens the newest run', () => {
   runs.runs[1].workers[0].spans[0].time_unix_ms = 7
   expect(resolveAddress(runs, {})).toEqual(at('young', 'w0', '1'))
   expect(byTime(runs.runs).map((run) => run.name)).toEqual(['young', 'old', 'unknown'])
+})
+
+it('opens the first profile of the catalog, or another one of its run', () => {
+  const runs = { ...catalog({ old: { w0: ['1', '2'] }, young: { w0: ['1'] } }), first: at('old', 'w0', '2') }
+  runs.runs[1].workers[0].spans[0].time_unix_ms = 7
+  expect(resolveAddress(runs, {})).toEqual(at('old', 'w0', '2'))
+  expect(resolveAddress(runs, { run: 'young' })).toEqual(at('young', 'w0', '1'))
+  runs.runs[0].workers[0].spans[1].state = 'failed'
+  expect(resolveAddress(runs, {})).toEqual(at('old', 'w0', '1'))
+})
+
+it('lists marked runs first and invented runs last', () => {
+  const { runs } = catalog({ invented: { w0: ['1'] }, old: { w0: ['1'] }, marked: { w0: ['1'] } })
+  runs[0].is_invented = true
+  runs[0].workers[0].spans[0].time_unix_ms = 9
+  runs[2].is_first = true
+  runs[1].workers[0].spans[0].time_unix_ms = 5
+  expect(byTime(runs).map((run) => run.name)).toEqual(['marked', 'old', 'invented'])
 })
 
 it('compares with another worker of the run', () => {

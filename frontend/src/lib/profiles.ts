@@ -16,8 +16,14 @@ export type RouteValues = Readonly<Record<string, string | undefined>>
 export const newest = (run: RunInfo) =>
   Math.max(0, ...run.workers.flatMap((worker) => worker.spans.map((span) => span.time_unix_ms ?? 0)))
 
-/** Runs, the newest first; those without a time behind them, in their order. */
-export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) => newest(other) - newest(one))
+/** Runs, the newest first; those without a time behind them, in their order. Invented runs come last. */
+export const byTime = (runs: readonly RunInfo[]) =>
+  [...runs].sort(
+    (one, other) =>
+      Number(!!one.is_invented) - Number(!!other.is_invented) ||
+      Number(!!other.is_first) - Number(!!one.is_first) ||
+      newest(other) - newest(one),
+  )
 
 /** Whether a span may have content; failed and empty ones are not opened first. */
 export const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
@@ -34,8 +40,14 @@ export function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
     : run.workers.filter(({ spans }) => spans.some(({ files }) => files.some(begins)))
 }
 
-/** The profile of a URL; missing parts default to the newest run's first readable profile. */
+/** The profile of a URL. Without one: the catalog's first; missing parts default to the first readable profile. */
 export function resolveAddress(catalog: Catalog | null, route: RouteValues): Address | null {
+  const { first = null } = catalog ?? {}
+  if (first && !route.run && !route.worker && !route.span) {
+    const span = spanOf(catalog, first)
+    if (span && promises(span)) return first
+    return resolveAddress(catalog, { run: first.run })
+  }
   const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
   const places = byTime(runs).flatMap((run) =>
     (route.worker ? workersByName(run, route.worker) : run.workers).flatMap((worker) =>

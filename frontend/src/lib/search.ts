@@ -14,6 +14,10 @@ export function parseSearch(input: string): Search {
   return { kind: 'regex', source: regex[1] }
 }
 
+/** Whether the page itself can tell which names match: one text or /regex/. The server reads all other queries. */
+export const isPlainSearch = (input: string) =>
+  parseSearch(input).kind === 'regex' || !/[\s"<>=]|(^|[^:]):(?!:)/.test(input.trim())
+
 /** A test for names; an empty or bad search matches nothing. */
 export function matcher(input: string): ((name: string) => boolean) | null {
   if (input === '') return null

@@ -5,6 +5,7 @@ import type { Column, Figure, Table } from '../api/payloads'
 import type { Row } from '../lib/tableRows'
 import { showInTimeline } from '../state/links'
 import { usePages } from '../state/tablePages'
+import { joinList, splitList } from '../state/tensorboardHash'
 import { Placeholder, SmallButton } from '../widgets/basics'
 import { FigureList } from '../widgets/figures'
 import { ProblemPanel } from '../widgets/problem'
@@ -45,17 +46,18 @@ export function FirstRows(props: {
   view: string
   table: string
   base: Query
-  where?: string
+  where?: string | readonly string[]
   limit: number
   without?: readonly string[]
   nameStyle?: NameStyle
   /** Named in `show`: the rows' way into the timeline. `key`: the columns that tell rows apart. */
-  show?: { label: string; of: (row: Row, key: readonly string[]) => () => void }
+  show?: { label: string; of: (row: Row, key: readonly string[]) => (() => void) | null }
   more?: ReactNode
   testid?: string
 }) {
   const { title, view, base, where, limit, without, nameStyle, show, more, testid } = props
-  const query = useMemo(() => ({ sort: '', desc: true, search: '', where: where ? [where] : [] }), [where])
+  const filters = joinList(typeof where === 'string' ? [where] : (where ?? []))
+  const query = useMemo(() => ({ sort: '', desc: true, search: '', where: splitList(filters) }), [filters])
   const pages = usePages(view, props.table, base, query)
   const { table } = pages
   if (pages.problem) return <ProblemPanel problem={pages.problem} />

@@ -16,6 +16,8 @@ interface Prefs {
   wheel: WheelStyle
   /** Whether the hint on zooming was closed or has been read. */
   wheelHinted: boolean
+  /** Whether the tour was seen or skipped. */
+  toured: boolean
 }
 
 export const PANEL = { least: 0.15, most: 0.8, usual: 0.38 }
@@ -26,6 +28,7 @@ const DEFAULTS: Prefs = {
   gutter: 0,
   wheel: 'scroll',
   wheelHinted: false,
+  toured: false,
 }
 
 const within = (value: unknown, least: number, most: number, usual: number) =>
@@ -35,7 +38,9 @@ function read(): Prefs {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
     if (typeof stored !== 'object' || stored === null) return DEFAULTS
-    const { editor, navFolded, panel, gutter, wheel, wheelHinted } = stored as Partial<Record<keyof Prefs, unknown>>
+    const { editor, navFolded, panel, gutter, wheel, wheelHinted, toured } = stored as Partial<
+      Record<keyof Prefs, unknown>
+    >
     return {
       editor: typeof editor === 'string' && editor !== '' ? editor : DEFAULTS.editor,
       navFolded: navFolded === true,
@@ -43,6 +48,7 @@ function read(): Prefs {
       gutter: within(gutter, 0, 4000, DEFAULTS.gutter),
       wheel: wheel === 'zoom' ? 'zoom' : DEFAULTS.wheel,
       wheelHinted: wheelHinted === true,
+      toured: toured === true,
     }
   } catch {
     return DEFAULTS

@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { isChange, type Scale, scaleOf } from '../lib/format'
+import { isPerStep } from '../lib/perStep'
 import { type LinkOf, LinkOrText, MetricName, SmallButton, Value } from './basics'
 import css from './figures.module.css'
 
@@ -28,6 +29,7 @@ export function Headline(props: {
     <dl data-testid="headline" className={css.headline}>
       {figures.map((figure) => {
         const alarm = alarms?.get(figure.metric.key)
+        const note = figure.note || (isPerStep(figure.metric) ? 'per step' : '')
         return (
           <div key={`${figure.metric.key} ${figure.metric.title}`}>
             <dt>
@@ -45,7 +47,7 @@ export function Headline(props: {
                   />
                 </LinkOrText>
               </b>
-              {figure.note && <em title={figure.note}>{figure.note}</em>}
+              {note && <em title={note}>{note}</em>}
             </dd>
           </div>
         )

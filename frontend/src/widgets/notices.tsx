@@ -19,6 +19,8 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
       {templatePieces(text).map((piece, i) => {
         if (piece.kind === 'text') return piece.text
         const figure = notice.figures.find((item) => item.metric.key === piece.key)
+        // Sums that are not divided.
+        if (piece.key === 'per_step') return ''
         if (!figure) return `{${piece.key}}`
         const { key, unit } = figure.metric
         return (

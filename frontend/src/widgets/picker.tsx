@@ -13,9 +13,13 @@ export interface Choice {
   note?: ReactNode
   hint?: string
   tone?: 'bad' | 'busy'
+  /** A short remark beside the label. */
+  badge?: string
+  /** More text that the filter searches. */
+  words?: string
 }
 
-const FILTER_FROM = 8
+const FILTER_FROM = 6
 /** Drawing 1,000 entries takes 0.1 s; the filter finds the rest. */
 export const MAX_LISTED = 100
 
@@ -55,7 +59,9 @@ export function Picker(props: {
     )
   }
   const wanted = filter.trim().toLowerCase()
-  const found = box.dropdownOpened ? choices.filter((choice) => choice.label.toLowerCase().includes(wanted)) : []
+  const matches = ({ label, words = '', badge = '' }: Choice) =>
+    `${label} ${words} ${badge}`.toLowerCase().includes(wanted)
+  const found = box.dropdownOpened ? choices.filter(matches) : []
   const { before, shown } = listedChoices(found, wanted ? -1 : found.findIndex((choice) => choice.value === value))
   const after = found.length - before - shown.length
   return (
@@ -72,6 +78,7 @@ export function Picker(props: {
         <button type="button" className={css.pick} onClick={() => box.toggleDropdown()}>
           <small>
             {label}
+            {current?.badge && ` · ${current.badge}`}
             <span className={textCss.sr}>: </span>
           </small>
           <span title={title}>
@@ -104,7 +111,10 @@ export function Picker(props: {
                 title={choice.hint}
               >
                 <span className={css.item}>
-                  <span className={choice.value === value ? textCss.strong : undefined}>{choice.label}</span>
+                  <span className={choice.value === value ? textCss.strong : undefined}>
+                    {choice.label}
+                    {choice.badge && <small className={css.badge}>{choice.badge}</small>}
+                  </span>
                   {choice.note && (
                     <small className={choice.tone && (choice.tone === 'bad' ? css.bad : css.busy)}>{choice.note}</small>
                   )}

@@ -52,6 +52,7 @@ function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   const bytes = spans.reduce((sum, span) => sum + span.size_bytes, 0)
   const figures = figuresOf(spans.find((span) => span.key_figures.length > 0))
   const parts = [
+    run.title && run.name,
     time ? formatTime(time).slice(0, 16) : '',
     formatsOf(spans),
     format(bytes, 'bytes'),
@@ -79,8 +80,10 @@ export function ProfilePickers(props: {
         value={address?.run ?? ''}
         choices={byTime(catalog?.runs ?? []).map((item) => ({
           value: item.name,
-          label: item.name,
-          hint: item.grouped_by || undefined,
+          label: item.title || item.name,
+          words: item.name,
+          badge: item.is_invented ? 'invented' : undefined,
+          hint: [item.title && item.name, item.grouped_by].filter(Boolean).join('\n') || undefined,
           ...runNote(item),
         }))}
         onChange={(next) => onChange({ run: next, worker: '', span: '' })}

@@ -93,15 +93,19 @@ const partsOf = ({ sections, places }: SectionStack['layout']): TrackPart[] =>
     ]
   })
 
-function sectionTexts(scene: RanksScene, { item }: Hover): [string, string][] {
+function sectionTexts(scene: RanksScene, { item }: Hover): string[] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
-  const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]
+  const rank = title(item?.rank ?? '') ?? ''
   const collective = item?.rank === undefined ? undefined : hoveredCollective(scene)
-  if (collective)
-    said.push(['Collective', `${collective.name}, ${linkedRanksText(scene.sections, collective.calls.length)}`])
-  const last = collective && title(collective.last)
-  if (last) said.push(['Last to arrive', last])
-  const late = collective?.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
-  if (late !== null) said.push(['Start', `${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`])
-  return said
+  if (!collective) return rank ? [rank] : []
+  const last = title(collective.last)
+  const late = collective.calls.find(({ rank }) => rank === item?.rank)?.lateness ?? null
+  const times = [
+    last ? `last to arrive: ${last}` : '',
+    late === null ? '' : `starts ${format(Math.abs(late), 'ns')} ${late < 0 ? 'before' : 'after'} the median`,
+  ].filter(Boolean)
+  return [
+    [rank, collective.name, linkedRanksText(scene.sections, collective.calls.length)].filter(Boolean).join(' · '),
+    ...(times.length > 0 ? [times.join(' · ')] : []),
+  ]
 }

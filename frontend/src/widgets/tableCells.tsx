@@ -144,6 +144,7 @@ const FRAMES = new Set([
   'launch_frame',
   'compiled_code',
   'forward_line',
+  'idle_line',
 ])
 
 /** Whether a column has Python frames, which lose folders first. */

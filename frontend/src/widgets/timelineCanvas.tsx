@@ -1,5 +1,5 @@
 // React wrapper of the timeline.
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import type { Theme } from '../canvas/surface'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine, type TrackStack } from '../canvas/timeline/engine'
@@ -9,11 +9,13 @@ import type { Arrow } from '../canvas/timeline/scene'
 import type { TimelineEvents } from '../canvas/timeline/timelineViewport'
 import type { Range } from '../canvas/viewport'
 import { format } from '../lib/format'
-import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
+import { classOf, type KernelClasses } from '../lib/kernelClasses'
 import type { Arrangement } from '../lib/laneOrder'
+import { shortKernel } from '../lib/names'
+import type { Point } from '../lib/tooltipPosition'
 import type { WheelStyle } from '../lib/wheel'
 import { Swatch, useTheme } from './basics'
-import { FloatingTooltip, TipLines } from './floatingTooltip'
+import { FloatingTooltip } from './floatingTooltip'
 import { type TrackActions, TrackHeads } from './trackHeads'
 import { TrackMap, type TrackPart } from './trackMap'
 import { useEngine, type Windowed } from './useEngine'
@@ -27,6 +29,8 @@ export interface Hover {
   color: string
   x: number
   y: number
+  /** Places of the window that the tooltip leaves free. */
+  clear: readonly Point[]
 }
 
 export interface TimelineCanvasProps<E extends Engine> extends Windowed<E>, Omit<TimelineEvents, 'onHover' | 'onOpen'> {
@@ -34,6 +38,8 @@ export interface TimelineCanvasProps<E extends Engine> extends Windowed<E>, Omit
   colors: ColorBy
   /** Kernel classes, if they set the colours. */
   classes: KernelClasses | null
+  /** Keys of hidden entries of the legend. */
+  hidden: ReadonlySet<string>
   range: Range | null
   /** Pixels of the names of tracks; 0 = the usual width. */
   gutter: number
@@ -46,7 +52,8 @@ interface Engine {
   destroy(): void
   setView(view: Range): void
   setTheme(theme: Theme): void
-  setColors(by: ColorBy, classes: KernelClasses | null): void
+  setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void
+  keepClear?(item: Item | null, arrow: Arrow | null): Point[]
   setGutter(width: number): void
   setWheel(style: WheelStyle): void
   setSearch(matches: ((name: string) => boolean) | null): void
@@ -60,7 +67,7 @@ export function useTimelineEngine<E extends Engine>(
   make: (canvas: HTMLCanvasElement, theme: Theme, events: Omit<TimelineEvents, 'onOpen'>) => E,
   colorOf: (engine: E, item: Item) => string,
 ) {
-  const { engine, matches, colors, classes, range, gutter, wheel } = props
+  const { engine, matches, colors, classes, hidden, range, gutter, wheel } = props
   const theme = useTheme()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [hover, setHover] = useState<Hover | null>(null)
@@ -75,7 +82,11 @@ export function useTimelineEngine<E extends Engine>(
       onPick: (item) => latest.current.onPick(item),
       onFollow: (event, spot) => latest.current.onFollow(event, spot),
       onHover: (item, arrow, at) =>
-        setHover(item || arrow ? { item, arrow, color: item ? colorOf(made, item) : '', ...at } : null),
+        setHover(
+          item || arrow
+            ? { item, arrow, color: item ? colorOf(made, item) : '', clear: inWindow(on, made, item, arrow), ...at }
+            : null,
+        ),
       onRange: (next) => latest.current.onRange(next),
       onToggle: (id) => latest.current.onToggle(id),
       onPickMore: (item) => latest.current.onPickMore(item),
@@ -87,13 +98,18 @@ export function useTimelineEngine<E extends Engine>(
   })
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: a new model has a new engine
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
-  useEffect(() => engine.current?.setColors(colors, classes), [colors, classes, model])
+  useEffect(() => engine.current?.setColors(colors, classes, hidden), [colors, classes, hidden, model])
   useEffect(() => engine.current?.setGutter(gutter), [gutter, model])
   useEffect(() => engine.current?.setWheel(wheel), [wheel, model])
   useEffect(() => engine.current?.setSearch(matches), [matches, model])
   useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
   // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
   return { canvas, hover }
+}
+
+function inWindow(canvas: HTMLCanvasElement, engine: Engine, item: Item | null, arrow: Arrow | null): Point[] {
+  const { left, top } = canvas.getBoundingClientRect()
+  return (engine.keepClear?.(item, arrow) ?? []).map(({ x, y }) => ({ x: left + x, y: top + y }))
 }
 
 export function TimelineCanvas(
@@ -107,9 +123,12 @@ export function TimelineCanvas(
     extras: Overlays
     onOpen: (id: string) => void
     actions: TrackActions
+    /** Lines about the origin of a hovered event. */
+    origin: (event: number) => ReactNode
   },
 ) {
-  const { model, engine, view, keysFrom, classes, selected, picked, arrangement, collapsed, extras, actions } = props
+  const { origin, model, engine, view, keysFrom, classes, selected, picked, arrangement, collapsed, extras, actions } =
+    props
   const onOpen = useRef(props.onOpen)
   onOpen.current = props.onOpen
   const { box, stack, onTracks, moved, thumb, scrollNow } = useTrackStack<TrackStack>()
@@ -167,7 +186,13 @@ export function TimelineCanvas(
           />
         </>
       )}
-      {hover && <HoverTip hover={hover} kernelClass={kernelClass} />}
+      {hover && (
+        <HoverTip
+          hover={hover}
+          mark={kernelClass?.title ?? (props.colors === 'module' ? hover.item?.module : undefined)}
+          origin={origin}
+        />
+      )}
     </div>
   )
 }
@@ -219,54 +244,39 @@ export function useTrackStack<S extends Stack>() {
   return { box, stack, onTracks, moved, thumb, scrollNow }
 }
 
-const NO_MORE: readonly [string, string][] = []
+const MOST_LINES = 2
 
+/** At most three lines: name and duration, then an arrow, `more` and the origin as far as there is room. */
 export function HoverTip(props: {
   hover: Hover
-  kernelClass?: KernelClass
-  /** Additional tooltip rows before the times. */
-  more?: readonly [string, string][]
+  /** Class or module, if it sets the colour. */
+  mark?: string
+  /** Additional lines. */
+  more?: readonly string[]
+  origin?: (event: number) => ReactNode
 }) {
-  const { hover, kernelClass, more = NO_MORE } = props
-  const { item, arrow } = hover
-  const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
-  if (!item) {
-    return (
-      <FloatingTooltip x={hover.x} y={hover.y}>
-        {names}
-      </FloatingTooltip>
-    )
-  }
-  const merged = item.count > 1
-  const lines: [string, string][] = merged
-    ? [
-        ['Events', item.count.toLocaleString('en-US')],
-        ['Busy', format(item.busy, 'ns')],
-        ['Span', format(item.dur, 'ns')],
-        ['Busy share', format(item.dur > 0 ? item.busy / item.dur : 1, 'ratio')],
-      ]
-    : [
-        ['Duration', format(item.dur, 'ns')],
-        ['Start', format(item.start, 'ns')],
-      ]
-  lines.unshift(...more)
-  if (item.module) lines.push(['Module', item.module])
-  if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
-  // The class comes last, because the reason follows it.
-  if (kernelClass) lines.push(['Class', kernelClass.title])
+  const { hover, mark, more = [], origin } = props
+  const { item, arrow, clear } = hover
+  const lines = [...(arrow ? [`→ ${arrow.name}`] : []), ...(mark ? [mark] : []), ...more]
+  const isMerged = item !== null && item.count > 1
+  if (isMerged) lines.push(`longest: ${shortKernel(item.name)}`, 'click to zoom in')
   return (
-    <FloatingTooltip x={hover.x} y={hover.y}>
-      <div className={`${tipCss.head} ${textCss.mono}`}>
-        <Swatch color={hover.color} />
-        {merged ? `${item.name} and others` : item.name}
-      </div>
-      {names}
-      <TipLines lines={lines} />
-      {kernelClass && <div className={tipCss.why}>{kernelClass.why}</div>}
-      <div className={tipCss.foot}>
-        {item.category}
-        {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
-      </div>
+    <FloatingTooltip x={hover.x} y={hover.y} clear={clear} wide>
+      {item && (
+        <div className={`${tipCss.title} ${textCss.mono}`}>
+          <Swatch color={hover.color} />
+          <span className={tipCss.line}>
+            {isMerged ? `${item.count.toLocaleString('en-US')} events` : shortKernel(item.name)}
+          </span>
+          <span className={textCss.num}>{isMerged ? `${format(item.busy, 'ns')} busy` : format(item.dur, 'ns')}</span>
+        </div>
+      )}
+      {lines.slice(0, MOST_LINES).map((line) => (
+        <div key={line} className={`${tipCss.line} ${textCss.mute}`}>
+          {line}
+        </div>
+      ))}
+      {item && !isMerged && lines.length === 0 && origin?.(item.event)}
     </FloatingTooltip>
   )
 }

@@ -93,6 +93,11 @@ function TreeCell({ column, value, scale }: { column: Column; value: Scalar; sca
   )
 }
 
+/** Pixels of the head, the borders and a scroll bar. */
+const AROUND = 56
+/** Least height of a long tree. */
+const LEAST = 320
+
 export function TreeTable(props: {
   tree: Tree
   without?: readonly string[]
@@ -147,7 +152,11 @@ export function TreeTable(props: {
   const minWidth = widths.reduce((sum, width) => sum + width + 9, 260 + (extra ? extra.width + 8 : 0))
   const template = `minmax(220px, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width) => `${width}px`).join(' ')}`
   return (
-    <div className={css.tree} ref={scroller}>
+    <div
+      className={css.tree}
+      ref={scroller}
+      style={{ maxHeight: rows.getTotalSize() + AROUND, flexBasis: Math.min(LEAST, rows.getTotalSize() + AROUND) }}
+    >
       <div className={css.head} style={{ gridTemplateColumns: template, minWidth }}>
         <span className={css.first}>
           <span aria-hidden="true">{label?.metric.title ?? 'Name'}</span>

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, SUM, define
 from tb_plugin.payloads import Link, Metric, Slice
 
 
@@ -49,17 +49,39 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.COMPILATION: ("Compilation", "code was compiled or tuned."),
     Cause.INITIALISATION: ("Initialisation", "the driver or a library was being set up."),
     Cause.DRIVER_MEMORY: ("Driver memory calls", "the driver allocated or freed memory."),
-    Cause.SYNCHRONISATION: ("Synchronising calls", "the host waited in a synchronising call."),
+    Cause.SYNCHRONISATION: ("Synchronising calls", "the CPU waited in a synchronising call."),
     Cause.INPUT: ("Data loading", "the data loader prepared the next batch."),
     Cause.GRAPH: ("Graph launch", "a captured graph was launched."),
-    Cause.LAUNCH: ("Launch calls", "the host was in a launch call."),
-    Cause.DISPATCH: ("Operator dispatch", "the host ran operators or other runtime calls."),
-    Cause.PYTHON: ("Python", "the host ran Python outside operators."),
+    Cause.LAUNCH: ("Launch calls", "the CPU was in a launch call."),
+    Cause.DISPATCH: ("Operator dispatch", "the CPU ran operators or other runtime calls."),
+    Cause.PYTHON: ("Python", "the CPU ran Python outside operators."),
     Cause.LAUNCH_LATENCY: ("Launch latency", "launched work had not started yet."),
     Cause.KERNEL_LATENCY: ("Between kernels", "queued work had not started yet."),
     Cause.DEPENDENCY: ("Other stream", "the next work waited for another stream."),
-    Cause.NOT_RECORDED: ("Not recorded", "the next launch or the host activity was not recorded."),
+    Cause.NOT_RECORDED: ("Not recorded", "the next launch or the CPU activity was not recorded."),
     Cause.UNEXPLAINED: ("Unexplained", "launched work started late for no recorded reason."),
+}
+
+
+# Each completes a sentence such as "The GPU is idle 43 % of the time: 352 ms ...".
+PHRASES: Mapping[Cause, str] = {
+    Cause.PROFILER: "in the profiler",
+    Cause.GARBAGE_COLLECTION: "in garbage collection",
+    Cause.CAPTURE: "capturing a graph",
+    Cause.COMPILATION: "compiling or tuning code",
+    Cause.INITIALISATION: "setting up the driver or a library",
+    Cause.DRIVER_MEMORY: "in driver memory calls",
+    Cause.SYNCHRONISATION: "while the CPU waits in synchronising calls",
+    Cause.INPUT: "waiting for the data loader",
+    Cause.GRAPH: "launching captured graphs",
+    Cause.LAUNCH: "in launch calls",
+    Cause.DISPATCH: "in operator dispatch on the CPU",
+    Cause.PYTHON: "in Python outside operators",
+    Cause.LAUNCH_LATENCY: "until launched work starts",
+    Cause.KERNEL_LATENCY: "between queued kernels",
+    Cause.DEPENDENCY: "waiting for another stream",
+    Cause.NOT_RECORDED: "without a recorded cause",
+    Cause.UNEXPLAINED: "without an explanation",
 }
 
 
@@ -91,17 +113,19 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}") for cause, (title, what) in TITLES.items()},
+        {
+            f"idle_{word_of(cause)}_ns": (title, f"Idle time while {what}", SUM)
+            for cause, (title, what) in TITLES.items()
+        },
     ),
     define(
         CHOSEN_STEPS,
         "ns",
         {
-            "idle_mean_ns": ("Per step", "Idle time of the cause divided by steps."),
             "idle_longest_ns": ("Longest", "Longest idle period of the cause."),
         },
     ),
-    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Idle periods", "Idle periods in the steps.")}),
+    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Idle periods", "Idle periods in the steps.", SUM)}),
     define(
         CHOSEN_STEPS,
         "ratio",
@@ -110,13 +134,13 @@ METRICS = SHARED.adding(
             "idle_unexplained_ratio": ("Unexplained idle", "Share of idle time without a known cause."),
         },
     ),
-    define("", "text", {"cause_means": ("Meaning", "Host or device activity during the idle time.")}),
+    define("", "text", {"cause_means": ("Meaning", "CPU or device activity during the idle time.")}),
     define(
         "",
         "code",
         {
-            "idle_host": ("Host activity", "Longest host activity on the launching thread during the gap."),
-            "idle_line": ("Python line", "Python line of this host activity."),
+            "idle_host": ("CPU activity", "Longest activity of the launching thread during the idle time."),
+            "idle_line": ("Python line", "Python line of this CPU activity."),
             "next_work": ("Next work", "Device work that starts at the end of the gap."),
         },
     ),

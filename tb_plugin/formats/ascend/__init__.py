@@ -18,6 +18,7 @@ PROFILE = FormatEntry(
     "Ascend profile",
     order=10,
     raw=TRACE,
+    records_devices=True,
     endings=("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/"),
     find=files.candidates,
     sniff=_never,

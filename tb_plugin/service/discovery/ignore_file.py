@@ -30,8 +30,8 @@ class Ignore(msgspec.Struct, frozen=True):
         return tuple(sorted({rule for run, rule in self.lines if any(fnmatchcase(name, run) for name in names)}))
 
 
-def parse(content: bytes, where: str) -> Ignore:
-    """Parses lines of a rule, or a run pattern and a rule. ``#`` starts a comment. Long lines are skipped."""
+def lines_of(content: bytes, where: str) -> list[str]:
+    """Returns the lines of a file about a log directory, without comments (``#``). Long lines are skipped."""
     told = [line.partition("#")[0].strip() for line in content[:MOST_BYTES].decode("utf-8", "replace").splitlines()]
     lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]
     kept = lines[:_MOST_LINES]
@@ -39,5 +39,10 @@ def parse(content: bytes, where: str) -> Ignore:
         log.warning(
             "%s: only the first %d lines of at most %d characters are used.", where, len(kept), _MAX_LINE_CHARACTERS
         )
-    found = [match for line in kept if (match := _LINE.fullmatch(line)) is not None]
+    return kept
+
+
+def parse(content: bytes, where: str) -> Ignore:
+    """Parses lines of a rule, or a run pattern and a rule."""
+    found = [match for line in lines_of(content, where) if (match := _LINE.fullmatch(line)) is not None]
     return Ignore(tuple((match["run"] or "*", match["rule"]) for match in found))

@@ -6,20 +6,21 @@ import functools
 import operator
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
-from tb_plugin.formats.format_entry import as_identifying_reader
+from tb_plugin.formats.format_entry import FormatEntry, as_identifying_reader
 from tb_plugin.formats.unsupported_files import LOOKED_INTO, advice_for_unread, identify_unsupported, in_short, place_of
-from tb_plugin.service.discovery import distributed_jobs, ignore_file
+from tb_plugin.service.discovery import distributed_jobs, ignore_file, title_file
 from tb_plugin.service.discovery.claims import Claims, Draft, number_spans
+from tb_plugin.service.discovery.first_profile import first_profile, shows_device_work
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.summary_files import (
     NOTHING_LIKE_IT,
@@ -28,14 +29,16 @@ from tb_plugin.service.discovery.summary_files import (
     candidates_without_trace,
     reported_job,
 )
+from tb_plugin.service.discovery.title_file import Title, Titles
 from tb_plugin.service.file_head import read_head
-from tb_plugin.service.profile_files import ProfileFiles, Root, full_path
+from tb_plugin.service.profile_files import ProfileFiles, Root, full_path, pattern_names
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = "The file does not look like a profiler trace. Write one with torch.profiler's export_chrome_trace(path)."
 _DAMAGED = "The archive is damaged: copy the file again, or record the trace again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
 _NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
+_Parsed = TypeVar("_Parsed")
 # Root, path, fingerprint.
 _File = tuple["Root", str, str]
 # Root, path, fingerprint, reader id.
@@ -59,6 +62,12 @@ class Discovery(msgspec.Struct):
     files: int = 0
     problems: list[UserError] = msgspec.field(default_factory=list)
     ignored: dict[Root, Ignore] = msgspec.field(default_factory=dict)
+    titles: dict[Root, Titles] = msgspec.field(default_factory=dict)
+    first: ProfileFiles | None = None
+    """The profile that opens first; None without profiles."""
+
+    def title(self, root: Root, run: str) -> Title:
+        return self.titles.get(root, Titles()).of(*pattern_names(root, run))
 
 
 class Scanner:
@@ -71,6 +80,7 @@ class Scanner:
         self._known: dict[Root, tuple[Listing, _Sorted]] = {}
         self._sniffed: dict[_SniffKey, str] = {}
         self._jobs: dict[_File, JobInfo | None] = {}
+        self._device_work: dict[_File, bool] = {}
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
@@ -95,7 +105,7 @@ class Scanner:
             unlisted = in_short((entry.path, entry.reason) for entry in listing.unlisted)
             discovery.skipped += [(full_path(root, path), reason) for path, reason in unlisted]
             discovery.skipped += result.refused
-            discovery.ignored[root] = result.ignore
+            discovery.ignored[root], discovery.titles[root] = result.ignore, result.titles
         is_new = self._summaries.list()
         unchanged = not is_new and len(results) == len(self.roots)
         if self._last is not None and unchanged and _are_same(results, self._last[0]):
@@ -108,8 +118,22 @@ class Scanner:
         )
         if self._summaries.problem is not None:
             discovery.problems.append(self._summaries.problem)
+        discovery.first = first_profile(
+            discovery.profiles, lambda one: discovery.title(one.root, one.run), self._has_device_work
+        )
         self._last = (results, discovery) if final else None
         return discovery
+
+    def _has_device_work(self, one: ProfileFiles) -> bool:
+        if isinstance(one.reader, FormatEntry) and one.reader.records_devices:
+            return True
+        key = _identity(one)
+        if key not in self._device_work:
+            try:
+                self._device_work[key] = shows_device_work(read_head(one.root.folder, one.files[0]))
+            except (zlib.error, UserError):
+                return False
+        return self._device_work[key]
 
     def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
         if not found or not distributed_jobs.is_on():
@@ -187,12 +211,13 @@ class Scanner:
             root, [file for file in files.values() if taken.leaves_file(file.path)], shown
         )
         final &= is_all
-        ignored = _ignored(root, files.get(ignore_file.NAME))
-        final &= ignored is not None
+        ignored = _parsed(root, files.get(ignore_file.NAME), ignore_file.parse)
+        titles = _parsed(root, files.get(title_file.NAME), title_file.parse)
+        final &= ignored is not None and titles is not None
         sniffed = [*(_sniff_key(draft) for draft in (*small, *uncertain)), *looked]
         told += [(file.path, NOTHING_LIKE_IT) for main, file in away.items() if taken.leaves_file(main)]
         skipped = [(full_path(root, place), why) for place, why in told]
-        return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), summaries)
+        return _Sorted(root, taken.drafts, skipped, sniffed, final, ignored or Ignore(), titles or Titles(), summaries)
 
     def _others(
         self, root: Root, files: Sequence[StoredFile], refused: dict[str, str]
@@ -263,14 +288,16 @@ class _Sorted(msgspec.Struct, frozen=True):
     sniffed: list[_SniffKey]
     final: bool
     ignore: Ignore
+    titles: Titles
     summaries: dict[str, StoredFile]
 
 
-def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
+def _parsed(root: Root, file: StoredFile | None, parse: Callable[[bytes, str], _Parsed]) -> _Parsed | None:
+    """Parses a file about the log directory. Returns None if the storage fails."""
     if file is None or file.size == 0:
-        return Ignore()
+        return parse(b"", "")
     try:
-        return ignore_file.parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), full_path(root, file.path))
+        return parse(root.folder.head(file, ignore_file.MOST_BYTES + 1), full_path(root, file.path))
     except UserError:
         return None
 

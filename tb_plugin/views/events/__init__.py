@@ -15,7 +15,8 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters=(
             "`where` (as for tables), `start_ns`, `end_ns` (events that overlap this time range), "
-            "`event` (one row). `where` accepts `name`, `kind`, `operator`, `input_shape`, `module`, "
+            "`event` (one row), `brief` (1: with `event`, only `brief`), `search` (a query as in `find`). "
+            "`where` accepts `name`, `kind`, `operator`, `input_shape`, `module`, "
             "`phase`, `grid`, `block`, `direction`, `kernel_type`, `core`, `kernel_shapes` (if the "
             "profiler reports them), `category`, `external_id` (the recorded number of an operator; "
             "values below 1 match no event), `outermost` (`true`: top-level operators). For runtime "
@@ -34,7 +35,9 @@ VIEW = ViewEntry(
             "`cbid`, `cid`, `external ts`, `Trace name`, `Trace iteration`, `Op count`, and `Device` of "
             "operators of 2021, which repeats the process. `launch`, `launched` (the first of several), "
             "`operator`, `forward`, `backward` and `python` (the innermost Python call around the event) are "
-            "the related events, with their `event` numbers. `collective` contains group, sequence and "
+            "the related events, with their `event` numbers. In the backward pass, `forward` is the forward operator of "
+            "the enclosing backward operator. `brief` contains operator, forward operator and Python line. "
+            "`collective` contains group, sequence and "
             "elements of a collective. `modules` and `stack` are also present."
         ),
         tables="`instances`.",

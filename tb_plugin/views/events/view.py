@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analysis.annotations import launched_by
+from tb_plugin.analysis.backward import forward_operator
 from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
+from tb_plugin.analysis.code_lines import code_lines, line_of_stack
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
@@ -17,6 +20,7 @@ from tb_plugin.analysis.graphs.attribution import WAYS, operator_names
 from tb_plugin.analysis.graphs.origins import Way, origins_of
 from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
+from tb_plugin.analysis.query import matching_query
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
@@ -67,6 +71,10 @@ class Origin:
         figures.append(Figure(ORIGIN["known_by"], title.lower(), what))
         return Figures("origin", "Origin", "captured operator", figures)
 
+    def operator(self) -> str:
+        """Returns the name of the innermost captured operator, "" if there is none."""
+        return next((self._name(at) for at in self._of(EventKind.OPERATOR)), "")
+
     def modules(self) -> str:
         """Returns the enclosing modules, outermost first, separated by ``;``."""
         found = self._of(EventKind.MODULE)
@@ -97,7 +105,13 @@ METRICS = SHARED.adding(
     define(
         "",
         "code",
-        {"module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator.")},
+        {
+            "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
+            "code_line": (
+                "Python line",
+                "Line that was executing, outside PyTorch. In the backward pass, the line of the forward operator.",
+            ),
+        },
     ),
     define(CHOSEN, "ns", {"launch_delay_ns": ("Launch to start", "Time from launch call start to device start.")}),
 )
@@ -112,14 +126,17 @@ INSTANCES = 10_000
 
 class Events(DeclaredView, entry=VIEW):
     def part_key(self, params: Params) -> tuple[object, ...]:
-        return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
+        own = ("event", "brief", "start_ns", "end_ns")
+        return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         selection = select_rows(trace, *params.chosen)
         if params.get("event"):
-            payloads = _event_payloads(trace, event_of(trace, params.get("event")))
+            row = event_of(trace, params.get("event"))
+            payloads = _brief(trace, row) if params.get("brief") == "1" else _event_payloads(trace, row)
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
-        rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
+        chosen = matching(trace, selection.rows, params.where, params.pattern)
+        rows = np.flatnonzero(chosen & matching_query(trace, params.search) if params.search else chosen)
         if params.get("start_ns") or params.get("end_ns"):
             rows = rows[overlaps_range(trace.start_ns[rows], trace.ends(rows), *bounds_of(trace, params))]
         frame = _instances(trace, rows)
@@ -188,10 +205,48 @@ def _fact(key: str, title: str, unit: _Unit, value: Scalar) -> Figure:
     return Figure(Metric(key, title, unit, "Recorded for this event."), value)
 
 
+def _brief(trace: TraceTable, row: int) -> dict[str, Payload]:
+    """Returns operator, forward operator and Python line of an event, as far as known."""
+    origin = Origin(trace, row)
+    operator = origin.operator() or _name_of(trace, int(trace.operator[row]))
+    facts = {
+        "operator": operator,
+        "forward_operator": _name_of(trace, forward_operator(trace, row)),
+        "code_line": _code_line(trace, row, origin),
+    }
+    return {
+        "brief": Figures("brief", "Origin", "", METRICS.figures({key: text for key, text in facts.items() if text}))
+    }
+
+
+def _name_of(trace: TraceTable, row: int) -> str:
+    return trace.strings[int(trace.name[row])] if row != MISSING else ""
+
+
+def _code_line(trace: TraceTable, row: int, origin: Origin) -> str:
+    """Returns the Python line of an event: of its capture, its own, or that of its forward operator."""
+    if origin:
+        return line_of_stack(trace, origin.stack()) or ""
+    lines = code_lines(trace)
+    source = int(launched_by(trace, np.array([row]))[0]) if trace.tracks[trace.track[row]].is_device else row
+    forward = forward_operator(trace, row)
+    # Lines of the backward pass are where backward() is called.
+    places = [int(lines.of[forward]), int(lines.of[source])]
+    return next((str(lines.texts[at]) for at in places if at != MISSING), "")
+
+
 def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
-    payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
     # The captured operator is more informative than the launch of the graph.
     origin = Origin(trace, row)
+    facts = _about(trace, "event", "Event", row)
+    # Before the recorded arguments.
+    at = next(i for i, figure in enumerate(facts.figures) if figure.metric.key == "thread") + 1
+    known = {
+        "forward_operator": _name_of(trace, forward_operator(trace, row)),
+        "code_line": _code_line(trace, row, origin),
+    }
+    facts.figures[at:at] = METRICS.figures({key: text for key, text in known.items() if text})
+    payloads: dict[str, Payload] = {"event": facts}
     if origin:
         payloads["origin"] = origin.figures()
     for name, (title, other) in _partners(trace, row).items():
@@ -218,8 +273,8 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
         "launch": ("Launch", int(trace.launch[row])),
         "launched": ("Launched", _launched(trace, row)),
         "operator": ("Operator", int(trace.operator[row])),
-        "forward": ("Forward", int(trace.forward[row])),
-        "backward": ("Backward", _first(trace.forward, row)),
+        "forward": ("Forward operator", forward_operator(trace, row)),
+        "backward": ("Backward operator", _first(trace.forward, row)),
         "python": ("Python frame", _python(trace, row)),
     }
 

@@ -21,9 +21,13 @@ VIEW = ViewEntry(
             "contains the text."
         ),
         payloads=(
-            "The view searches the whole trace, or the part selected by S. `search` is a text in any case, "
-            "or `/regex/`. `where` works as for `events`. `where` selects the events counted in a table row, "
-            "also without S. `summary` (Figures), `marks` (Series, histogram: hits that start in each "
+            "The view searches the whole trace, or the part selected by S. `search` is a query of terms joined by "
+            'AND: text in any case, `"quoted text"`, `/regex/`, or a field: `dur>100us` (ns, us, ms, s; also `<`, '
+            "`>=`, `<=`, `=`), `kind:kernel`, `stream:7`, `thread:text`, `name:text`, `op:text` (operators and all "
+            "events inside them, including device work), `arg.KEY=value` (a recorded argument). A text field "
+            "contains the text, or equals it with `=`. "
+            "`where` works as for `events`. `where` selects the events counted in a table row, "
+            "also without S. `summary` (Figures, also per step), `marks` (Series, histogram: hits that start in each "
             "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "
             "(Figures). The figure `hit_position` in `near` is the index in `hits` of the first hit at or "
             "after `near_ns`. Use this index as `offset` of `table/find/hits`."

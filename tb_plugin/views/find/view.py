@@ -8,22 +8,20 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, contains_text, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.filters import EVENT, matching
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
+from tb_plugin.analysis.query import PLACES, containing, matching_query
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.lib.arrays import Bool, Int32, Int64
+from tb_plugin.lib.arrays import Int32, Int64
 from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
 from tb_plugin.views.find import VIEW
@@ -33,6 +31,7 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
+            "found_per_step": ("Per step", "Matches in the steps, divided by the number of steps."),
             "found_names": ("Names", "Distinct names among the matches."),
             "hit_position": ("Position", "Index of the first match at or after the requested time."),
         },
@@ -40,7 +39,11 @@ METRICS = SHARED.adding(
     define(
         "",
         "ns",
-        {"first_hit_ns": ("First", "Start of the first match."), "last_hit_ns": ("Last", "Start of the last match.")},
+        {
+            "found_step_ns": ("Total per step", "Time of the matches in the steps, divided by the number of steps."),
+            "first_hit_ns": ("First", "Start of the first match."),
+            "last_hit_ns": ("Last", "Start of the last match."),
+        },
     ),
 )
 
@@ -48,14 +51,6 @@ METRICS = SHARED.adding(
 ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
-PLACES = ("names", "args", "all", "first")
-"""Where to search. ``first`` searches names and, if none matches, arguments."""
-# Texts of the side tables, by section of the trace table.
-ARGUMENTS = {
-    "operators": ("shapes", "types", "strides", "concrete", "stack"),
-    "device_args": ("stream", "grid", "block"),
-    "collectives": ("name", "dtype", "group_name", "group_description", "group_ranks"),
-}
 
 
 class Find(DeclaredView, entry=VIEW):
@@ -70,15 +65,17 @@ class Find(DeclaredView, entry=VIEW):
         rows = selection.rows if counted else np.ones(len(trace), np.bool_)
         chosen = matching(trace, rows, params.where, params.pattern)
         place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
-        if params.search or exact:
-            found = _matching_events(trace, "names" if place == "first" else place, params.search, exact)
-            if place == "first" and not found.any():
-                found = _matching_events(trace, "args", params.search, exact)
-            chosen &= found
+        if exact:
+            chosen &= containing(trace, "names" if place == "first" else place, params.search, exact)
+        elif params.search:
+            chosen &= matching_query(trace, params.search, place)
         if params.get("start_ns") or params.get("end_ns"):
             chosen &= overlaps_range(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
         hits = _hits(trace, np.flatnonzero(chosen))
-        payloads: dict[str, Payload] = {"summary": _summary(hits), "marks": _marks(trace, hits, _bins(params))}
+        payloads: dict[str, Payload] = {
+            "summary": _summary(trace, hits, params),
+            "marks": _marks(trace, hits, _bins(params)),
+        }
         frames = {"names": _by_name(trace, hits), "hits": _in_time(trace, hits)}
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
@@ -104,51 +101,6 @@ def _bins(params: Params) -> int:
     return BINS if bins is None else min(max(bins, 1), MOST_BINS)
 
 
-def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    everywhere: Int64 | slice = slice(None)
-    texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
-    if place != "args":
-        texts.append((everywhere, trace.name))
-    if place != "names":
-        texts.append((everywhere, trace.category))
-        for section, keys in ARGUMENTS.items():
-            args = getattr(trace, section)
-            texts += [(args.row, getattr(args, key)) for key in keys]
-        texts += [(column.row, column.value) for column in trace.others if column.is_text]
-    hits = _hit_strings(trace.strings, [ids for _, ids in texts], search, exact)
-    found = np.zeros(len(trace), np.bool_)
-    for rows, ids in texts:
-        found[rows] |= hits[ids]
-    for column in trace.others if place != "names" else ():
-        if not column.is_text:
-            found[column.row] |= _equal_numbers(column.value, search)
-    return found
-
-
-def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
-    distinct, which = np.unique(values, return_inverse=True)
-    hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
-    return hits
-
-
-def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """Returns whether each string id matches and occurs in one of the columns. The last entry is for id -1."""
-    used = np.zeros(len(strings) + 1, np.bool_)
-    for ids in columns:
-        used[ids] = True
-    used[-1] = False
-    distinct = np.flatnonzero(used)
-    texts = strings.array.take(pa.array(distinct))
-    if exact:
-        # As in the filter by name, modules also match without their prefix.
-        wanted = pa.array([prefix + search for prefix in ("", *MODULE_PREFIXES)], texts.type)
-        hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
-    else:
-        hits = contains_text(texts, search)
-    used[distinct] = hits
-    return used
-
-
 class _Hits(msgspec.Struct, frozen=True, eq=False):
     rows: Int64
     start_ns: Int64
@@ -171,13 +123,20 @@ def _hits(trace: TraceTable, rows: Int64) -> _Hits:
     )
 
 
-def _summary(hits: _Hits) -> Figures:
+def _summary(trace: TraceTable, hits: _Hits, params: Params) -> Figures:
     total, count = int(hits.dur_ns.sum()), len(hits.rows)
     figures = [
         METRICS.figure("events", count),
         METRICS.figure("total_ns", total),
         METRICS.figure("found_names", len(hits.ids)),
     ]
+    if count and trace.steps.recorded:
+        steps = trace.steps.label if params.steps is None else params.steps
+        among = select_rows(trace, tuple(steps)).rows[hits.rows]
+        figures += [
+            METRICS.figure("found_per_step", int(among.sum()) / len(steps)),
+            METRICS.figure("found_step_ns", int(hits.dur_ns[among].sum()) / len(steps)),
+        ]
     if count:
         figures += [
             METRICS.figure("mean_ns", total / count),

@@ -38,11 +38,12 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "Causes of idle time in the selected steps. `summary` (Figures), `answer` (Notices), `steps` "
-            "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: mean "
-            "per step by cause), `idle_pieces` (Table)."
+            "(Series, stacked bars by cause; absent without recorded steps), `idle_by_cause` (Breakdown; "
+            "absent with one cause), `idle_groups` (Table)."
         ),
         tables=(
-            "`idle_causes`, `idle_steps` (by step and device), `idle_pieces` (the 200 longest per cause and device)."
+            "`idle_groups` (by cause, CPU activity and line), `idle_causes`, `idle_steps` (by step and device), "
+            "`idle_pieces` (the 200 longest per cause and device)."
         ),
     ),
 )

@@ -29,9 +29,8 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`launch_answer` (Notices), `launch_summary` (Figures), `api_times`, `queue_times`, "
-            "`launch_latencies` (Series, histograms; absent without launches; `launch_latencies` is also "
-            "absent without launches on an empty queue), `summary` (Figures), `longest_call` and "
+            "`launch_summary` (Figures), `launch_answer` (Notices), `queue_times` (Series, a histogram); these are "
+            "absent without launches. `summary` (Figures), `longest_call` and "
             "`longest_caller` (Figures: the first row and its main caller; absent without calls), "
             "`runtime_calls` (Table)."
         ),

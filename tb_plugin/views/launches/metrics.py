@@ -23,7 +23,7 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "launch_api_ns": ("API time", "Host time of the launch calls."),
+            "launch_api_ns": ("API time", "CPU time of the launch calls."),
             "launch_api_p50_ns": ("API P50", P50.format("API time")),
             "launch_api_p95_ns": ("API P95", P95.format("API time")),
             "launch_queue_ns": ("Queue time", "Time from launch call end to the end of earlier work."),
@@ -36,13 +36,17 @@ METRICS = SHARED.adding(
                 "Usual latency (max)",
                 "Median latency plus 8 median absolute deviations, at least 20 µs.",
             ),
-            "starved_ns": ("Device idle", "Device idle time before the work of these launches.", SUM),
+            "starved_ns": (
+                "Idle before",
+                "Device idle time directly before the launched work, after the first work.",
+                SUM,
+            ),
             "capture_ns": (
                 "Graph saving (max)",
                 "Idle time before short kernels, due to launch calls, latency and dispatch.",
                 SUM,
             ),
-            "device_idle_ns": ("Device idle", "Host self time of the calls while all streams are idle.", SUM),
+            "device_idle_ns": ("During idle time", "CPU self time of the calls while all streams are idle.", SUM),
             "sequence_ns": ("Kernel time", "Kernel time over all repeats.", SUM),
             "sequence_gaps_ns": ("Gaps inside", "Time between the kernels over all repeats.", SUM),
         },
@@ -54,7 +58,15 @@ METRICS = SHARED.adding(
             "stream_ratio": (
                 "Share of stream",
                 "Kernel time plus gaps, divided by the stream's time from first to last kernel.",
-            )
+            ),
+            "empty_queue_launches_ratio": (
+                "Queue empty",
+                "Launches that find an empty stream queue, divided by launches.",
+            ),
+            "short_launches_ratio": (
+                "Short kernels",
+                "Launches that take longer than their kernel, divided by launches.",
+            ),
         },
     ),
     define(

@@ -13,11 +13,13 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.analysis.metrics import PER_STEP
+from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.lib.arrays import Float64, Int64
 from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Notice, Notices, Payload, Series, Sort
+from tb_plugin.payloads import Column, Figures, Line, Metric, Notice, Notices, Payload, Series, Sort
 from tb_plugin.views.launches.launch_table import Depth, Launched
 from tb_plugin.views.launches.metrics import METRICS
 from tb_plugin.views.launches.repeated_sequences import Repeat, repeated_sequences
@@ -195,7 +197,6 @@ _FACTS = {
     "launch.starved_ns": "starved_ns",
     "launch.capture_ns": "capture_ns",
 }
-_SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
 
 
 def totals(launches: Launched) -> Facts:
@@ -235,43 +236,51 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
     return facts
 
 
-def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns summary sentence, key numbers and histograms. ``todo`` is the advice for unrecorded work."""
+def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], word: str, todo: str) -> dict[str, Payload]:
+    """Returns key numbers, summary sentence and a histogram.
+
+    ``word`` is the word for the devices. ``todo`` is the advice for unrecorded work.
+    """
     if not len(launches.row):
         return {}
-    figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
-    if all_of["short_launches"]:  # the rule launch_bound covers the others
-        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "Graph saving (max)"))
-    if len(depths) == 1:
-        figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
-    empty = launches.latency_ns[~launches.is_queued]
-    series = (
-        _distribution("api_times", "launch_api_ns", launches.api_ns, "all launches"),
-        _distribution("queue_times", "launch_queue_ns", launches.queue_ns, "all launches"),
-        _distribution("launch_latencies", "launch_latency_ns", empty, "launches on an empty queue"),
-    )
+    figures = [
+        METRICS.figure("starved_ns", all_of["starved_ns"], f"{word} idle before launches"),
+        *([METRICS.figure("starved_ratio", depths[0].starved, note="of the time")] if len(depths) == 1 else ()),
+        METRICS.figure("launch_api_p50_ns", all_of["launch_api_p50_ns"]),
+        METRICS.figure("launch_latency_p50_ns", all_of["launch_latency_p50_ns"]),
+    ]
+    if all_of["short_launches"] and all_of["capture_ns"]:  # the rule launch_bound covers the others
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"]))
+    queue = _distribution("queue_times", "launch_queue_ns", launches.queue_ns, "all launches")
     return {
-        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, todo)]),
         "launch_summary": Figures("launch_summary", "Launches", "", figures, "headline"),
-        **{each.name: each for each in series if len(each.x)},
+        "launch_answer": Notices("launch_answer", "Launches", "answer", [_answer(all_of, word, todo)]),
+        **({queue.name: queue} if len(queue.x) else {}),
     }
 
 
-def _answer(all_of: Facts, todo: str) -> Notice:
-    text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
-    keys = ["empty_queue_launches", "launches", "starved_ns"]
+def _answer(all_of: Facts, word: str, todo: str) -> Notice:
+    count = all_of["launches"] or 0
+    text = (
+        f"{{empty_queue_launches_ratio}} of {{launches}} launches{PER_STEP} found the queue empty: the {word} was idle for "
+        f"{{starved_ns}}{PER_STEP} before them, not counting the time before its first work."
+    )
+    figures = [
+        METRICS.figure("empty_queue_launches_ratio", (all_of["empty_queue_launches"] or 0) / count),
+        METRICS.figure("launches", count),
+        METRICS.figure("starved_ns", all_of["starved_ns"]),
+    ]
     if all_of["short_launches"] and all_of["capture_ns"]:
-        text += " For {short_launches} launches, the launch took longer than the kernel:"
-        text += " capturing these kernels in a graph saves up to {capture_ns}."
-        keys += ["short_launches", "capture_ns"]
-    if all_of["late_launches"]:
-        text += " {late_launches} launches started unusually late."
-        keys += ["late_launches"]
-    if all_of["behind_launches"]:
-        text += " {behind_launches} launches waited for unrecorded work; this counts as queue time, not as latency."
-        keys += ["behind_launches"]
-    figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
-    return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)
+        text += " {short_launches_ratio} of the launches took longer than their kernel: "
+        text += f"capturing these kernels in a graph saves up to {{capture_ns}}{PER_STEP}."
+        figures.append(METRICS.figure("short_launches_ratio", (all_of["short_launches"] or 0) / count))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"]))
+    if late := all_of["late_launches"]:
+        text += f" {count_with_noun(int(late), 'launch', 'launches')} started unusually late."
+    if behind := all_of["behind_launches"]:
+        text += f" {count_with_noun(int(behind), 'launch', 'launches')} waited for unrecorded work; "
+        text += "this counts as queue time, not as latency."
+    return Notice("launches", "info", text, todo if behind else "", figures)
 
 
 def _distribution(name: str, key: str, values: Int64, what: str) -> Series:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.device_time import device_noun
 from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
@@ -71,9 +72,10 @@ class Launches(DeclaredView, entry=VIEW):
             "launches.host_ns": int(trace.self_ns[calls.row].sum()),
             "launches.device_idle_ns": idle,
         }
+        word = device_noun(trace)
         payloads: dict[str, Payload] = {
-            "summary": Figures("summary", "Runtime calls", "", _summary(facts), "headline"),
-            **_answer(frames),
+            "summary": Figures("summary", "Runtime calls", "", _summary(facts)),
+            **_answer(frames, word),
         }
         own = _launches(trace, selection)
         shown = {**own.payloads, **payloads}
@@ -99,7 +101,7 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(chosen, all_of, depths, trace.recorder.todo("recording_began_mid_flight")),
+        launch_payloads(chosen, all_of, depths, device_noun(trace), trace.recorder.todo("recording_began_mid_flight")),
     )
 
 
@@ -181,17 +183,20 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
     return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]
 
 
-def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
+def _answer(frames: dict[str, Frame], word: str) -> dict[str, Payload]:
     calls, by_caller = frames["runtime_calls"], frames["runtime_calls_by_caller"]
     if not calls.data.num_rows:
         return {}
     (first,) = calls.data.slice(0, 1).to_pylist()
     (caller,) = by_caller.data.filter(pc.equal(by_caller.data["name"], first["name"])).slice(0, 1).to_pylist()
-    times = [key for key in ("device_idle_ns", "host_self_ns", "calls", "max_ns") if key in first]
-    most = [METRICS.figure(key, first[key]) for key in ("name", *times)]
-    who = [METRICS.figure(key, caller[key]) for key in (*CALLERS[1:], *times)]
+    times = [key for key in ("device_idle_ns", "host_self_ns", "calls") if key in first]
+    most = [METRICS.figure("name", first["name"]), *(METRICS.figure(key, first[key]) for key in times)]
+    who = [
+        *(METRICS.figure(key, caller[key]) for key in CALLERS[1:]),
+        *(METRICS.figure(key, caller[key]) for key in times),
+    ]
     idles = calls.sort is not None and calls.sort.key == "device_idle_ns"
-    title = "Most CPU time while the device idles" if idles else "Most CPU time"
+    title = f"Most CPU time while the {word} idles" if idles else "Most CPU time"
     return {
         "longest_call": Figures("longest_call", title, "", most),
         "longest_caller": Figures("longest_caller", "Main caller", "", who),

@@ -13,11 +13,16 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything), `track` (a track id of `view/timeline`; default: all).",
-        payloads=(
-            "Events in a time range marked on the timeline, clipped to the range. `summary` (Figures), "
-            "`range_devices`, `range` (Tables)."
+        parameters=(
+            "`start_ns`, `end_ns` (default: everything), `track` (a track id of `view/timeline`; default: all), `search` "
+            "(a query as in `find`: selects events)."
         ),
-        tables="`range`, `range_devices`.",
+        payloads=(
+            "Events in a time range marked on the timeline, clipped to the range. `summary`, `groups` (Figures: number "
+            "of events in each group), `range_devices`, `range_streams`, `range` (Tables). The column `range_group` "
+            "of `range` is `kernel`, `operator`, `python`, `annotation` or `other`. Python calls of threads that only "
+            "wait are not listed; `waiting_threads` in `summary` counts these threads."
+        ),
+        tables="`range`, `range_devices`, `range_streams`.",
     ),
 )

@@ -5,28 +5,47 @@ For each event, only the time inside the range counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
-from tb_plugin.analysis.base import Frame, Params, Part, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.host_threads import waiting_tracks
 from tb_plugin.analysis.metrics import FULL_TRACE, SHARED, define
+from tb_plugin.analysis.query import matching_query
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lane_of, lane_with_id
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.groupby import group, number_groups, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import overlaps_range
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
-from tb_plugin.payloads import Column, Figure, Figures, Sort
+from tb_plugin.payloads import Column, Figure, Figures, Payload, Sort, Table, View
 from tb_plugin.views.range import VIEW
 
 RANGE_WORDS = "the marked range"
 METRICS = SHARED.adding(
+    define("", "text", {"range_group": ("Group of events", "One of kernel, operator, python, annotation, other.")}),
+    define(
+        RANGE_WORDS,
+        "count",
+        {
+            "kernel_events": ("Kernels", "Kernels, copies and memsets."),
+            "operator_events": ("Operators", "Operators and runtime calls."),
+            "python_events": ("Python", "Python functions and modules."),
+            "annotation_events": ("Annotations", "Annotations, asynchronous and instant events."),
+            "other_events": ("Other", "Waits on device rows, profiler overhead and other events."),
+            "waiting_threads": ("Waiting threads", "Threads whose Python calls only wait. They are not listed."),
+        },
+    ),
     define(FULL_TRACE, "ns", {"busy_ns": ("Busy", "Time with kernels, copies or memsets running.")}),
     define(
         RANGE_WORDS,
@@ -57,9 +76,24 @@ _ENCLOSING_KINDS = (
 _NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
+# Tabs of the page, by the kinds in them.
+_GROUPS = {
+    "kernel": DEVICE_WORK,
+    "operator": (EventKind.OPERATOR, EventKind.RUNTIME),
+    "python": _PYTHON,
+    "annotation": (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.ASYNC, EventKind.INSTANT),
+    "other": (EventKind.SYNC, EventKind.OVERHEAD, EventKind.WINDOW, EventKind.UNKNOWN),
+}
+_GROUP_OF_KIND = np.array([next(i for i, kinds in enumerate(_GROUPS.values()) if kind in kinds) for kind in EventKind])
+
+
 class Range(DeclaredView, entry=VIEW):
-    selects = "steps"
-    own = ("start_ns", "end_ns", "track")
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        return (params.steps, params.search, *(params.get(key) for key in ("start_ns", "end_ns", "track")))
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        # The search selects events; other filters select rows.
+        return answer_view(self, parts[0], replace(params, search=""))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         coverage = select_rows(trace, params.steps).coverage
@@ -68,23 +102,46 @@ class Range(DeclaredView, entry=VIEW):
         if track := params.get("track"):
             rows = rows[lane_of(trace, rows) == lane_with_id(trace, track)]
         begins, ends = np.maximum(trace.start_ns[rows], start), np.minimum(trace.ends(rows), end)
+        own = _self_inside(trace, rows, begins, ends)
+        waiting = waiting_tracks(trace, rows, own)
+        shown = ~(waiting[trace.track[rows]] & of_kind(trace.kind[rows], *_PYTHON))
+        if params.search:
+            shown &= matching_query(trace, params.search)[rows]
+        kept = rows[shown]
         frames = {
-            "range": _by_name(trace, rows, begins, ends, end - start),
+            "range": _by_name(trace, rows, begins, ends, own, shown, end - start),
+            "range_streams": _by_stream(trace, kept, begins[shown], ends[shown], end - start),
             "range_devices": _by_device(trace, rows, begins, ends, end - start),
         }
+        names = [track_names(trace)[track].title for track in np.flatnonzero(waiting)]
         figures = [
             Figure(METRICS.metric("range_length_ns"), end - start),
-            Figure(METRICS.metric("events", window=RANGE_WORDS), len(rows)),
+            Figure(METRICS.metric("events", window=RANGE_WORDS), len(kept)),
+            *([METRICS.figure("waiting_threads", len(names), note=", ".join(names[:10]))] if names else []),
         ]
-        summary = Figures("summary", "Range", "", figures)
-        return Part(coverage, {}, frames, {"summary": summary}, ("summary", "range_devices", "range"))
+        count = np.bincount(_GROUP_OF_KIND[trace.kind[kept]], minlength=len(_GROUPS)).tolist()
+        payloads: dict[str, Payload] = {
+            "summary": Figures("summary", "Range", "", figures),
+            "groups": Figures(
+                "groups",
+                "Groups",
+                "",
+                METRICS.figures({f"{key}_events": n for key, n in zip(_GROUPS, count, strict=True)}),
+            ),
+        }
+        return Part(coverage, {}, frames, payloads, ("summary", "groups", "range_devices", "range_streams", "range"))
 
 
-def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+def _by_name(
+    trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, own_ns: Int64, shown: Bool, length_ns: int
+) -> Frame:
+    # Nested calls count for their callers, shown or not.
+    once = _once(trace, rows, group(trace.name[rows], trace.kind[rows]).of, begins, ends)[shown]
+    rows, own_ns = rows[shown], own_ns[shown]
     kind = trace.kind[rows]
     groups = group(trace.name[rows], kind)
     dur = trace.dur_ns[rows]
-    inside = groups.sum(_once(trace, rows, groups.of, begins, ends))
+    inside = groups.sum(once)
     around = _ENCLOSING_KINDS if is_range_trace(trace) else (*_ENCLOSING_KINDS, EventKind.ANNOTATION)
     count = groups.count()
     kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
@@ -95,12 +152,11 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
             "events": pa.array(count),
             "inside_ns": pa.array(inside),
             "inside_ratio": pa.array(inside / length_ns),
-            "inside_self_ns": pa.array(
-                groups.sum(_self_inside(trace, rows, begins, ends)), mask=of_kind(kind[groups.first], *around)
-            ),
+            "inside_self_ns": pa.array(groups.sum(own_ns), mask=of_kind(kind[groups.first], *around)),
             "mean_ns": pa.array(ratio(groups.sum(dur), count)),
             "min_ns": pa.array(groups.min(dur)),
             "max_ns": pa.array(groups.max(dur)),
+            "range_group": pa.array(list(_GROUPS), pa.string()).take(pa.array(_GROUP_OF_KIND[kind[groups.first]])),
         }
     )
     order = [
@@ -112,7 +168,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
     return Frame(
         name="range",
         title="In the range, by name",
-        columns=[_column(key, share=key == "inside_self_ns") for key in data.column_names],
+        columns=[_column(key, share=key == "inside_self_ns", hidden=key == "range_group") for key in data.column_names],
         data=data.sort_by(order),
         row_key=("name", "kind"),
         name_column="name",
@@ -161,18 +217,26 @@ def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, lengt
         mine = work & (trace.device[rows] == device)
         busy = measure(union(begins[mine], ends[mine]))
         found.append((trace.devices[device].id, int(mine.sum()), busy, length_ns - busy, busy / length_ns))
-    keys = ("device", "events", "busy_ns", "idle_ns", "busy_ratio")
+    return _work_frame("range_devices", "Devices in the range", "device", found)
+
+
+def _by_stream(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
+    work = of_kind(trace.kind[rows], *DEVICE_WORK)
+    names, found = track_names(trace), []
+    for track in np.unique(trace.track[rows[work]]).tolist():
+        mine = work & (trace.track[rows] == track)
+        busy = measure(union(begins[mine], ends[mine]))
+        found.append((names[track].label, int(mine.sum()), busy, length_ns - busy, busy / length_ns))
+    return _work_frame("range_streams", "Streams in the range", "stream", found)
+
+
+def _work_frame(name: str, title: str, key: str, found: Sequence[tuple[object, ...]]) -> Frame:
+    keys = (key, "events", "busy_ns", "idle_ns", "busy_ratio")
     types = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.float64())
-    data = {key: pa.array([row[i] for row in found], types[i]) for i, key in enumerate(keys)}
-    return Frame(
-        name="range_devices",
-        title="Devices in the range",
-        columns=[_column(key) for key in keys],
-        data=pa.table(data),
-        row_key=("device",),
-        name_column="device",
-    )
+    data = pa.table({key: pa.array([row[i] for row in found], types[i]) for i, key in enumerate(keys)})
+    return Frame(name, title, [_column(each) for each in keys], data, (key,), key)
 
 
-def _column(key: str, share: bool = False) -> Column:
-    return Column(METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", RANGE_WORDS), share=share)
+def _column(key: str, share: bool = False, hidden: bool = False) -> Column:
+    metric = METRICS.metric(key, "Idle in the range" if key == "idle_ns" else "", RANGE_WORDS)
+    return Column(metric, share=share, hidden=hidden)

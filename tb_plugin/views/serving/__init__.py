@@ -35,9 +35,10 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`steady` (`all` covers all steps; default: the steady state, if no steps are selected).",
         payloads=(
-            "`summary` (Figures), `answer` (Notices), `times` (Breakdown: time by mode), `classes` (Series, "
-            "stacked bars: kernels by mode), `by_batch`, `by_tokens` (Scatter: step time; absent if fewer "
-            "than two steps report them), `serving_modes`, `serving_steps`, `serving_classes` (Tables)."
+            "`summary` (Figures), `answer` (Notices), `times` (Breakdown: time by mode; absent with one mode), "
+            "`classes` (kernels by mode: Series, stacked bars; with one mode a Breakdown), "
+            "`by_batch`, `by_tokens` (Scatter: step time; absent if fewer than two steps report them), "
+            "`serving_modes`, `serving_steps`, `serving_classes` (Tables)."
         ),
         tables="`serving_steps`, `serving_modes`, `serving_classes`.",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, P50, P95, SHARED, STEP, define
 
 STEADY = "steady state, else selected steps"
-TOKENS_PER_TIME = "New tokens divided by step-to-step time."
+TOKENS_PER_TIME = "New tokens divided by step-to-step time (of a single step: by step time without unrecorded work)."
 METRICS = SHARED.adding(
     define(
         "",
@@ -76,6 +76,11 @@ METRICS = SHARED.adding(
         {"mode_busy_ratio": ("Busy in steps", "Device busy divided by step time, excluding unrecorded work.")},
     ),
     define(CHOSEN_STEPS, "number", {"tokens_per_second": ("Tokens/s", TOKENS_PER_TIME)}),
+    define(
+        CHOSEN_STEPS,
+        "ns",
+        {"prefill_p50_ns": ("Prefill step", P50.format("prefill step time without unrecorded work"))},
+    ),
     define("the steady state", "number", {"steady_tokens_per_second": ("Steady tokens/s", TOKENS_PER_TIME)}),
     define(
         STEADY,
@@ -84,9 +89,9 @@ METRICS = SHARED.adding(
             "decode_cycle_ns": ("Step to step", "Mean time from one decode step start to the next."),
             "decode_work_ns": ("Device busy", "Mean device busy time per decode cycle."),
             "decode_idle_ns": ("Device idle", "Mean device idle time per decode cycle."),
-            "decode_p50_ns": ("Decode P50", P50.format("decode step time")),
-            "decode_p95_ns": ("Decode P95", P95.format("decode step time")),
-            "decode_gap_ns": ("Decode gap", "Mean device idle time between decode steps."),
+            "decode_p50_ns": ("Decode step", P50.format("decode step time without unrecorded work")),
+            "decode_p95_ns": ("Decode P95", P95.format("decode step time without unrecorded work")),
+            "decode_gap_ns": ("Gap", "Mean device idle time between decode steps."),
         },
     ),
     define(

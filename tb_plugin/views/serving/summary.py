@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.base import Number
-from tb_plugin.analysis.kernel_classes import TITLES, word_of
+from tb_plugin.analysis.device_time import device_noun, device_word
+from tb_plugin.analysis.kernel_classes import TITLES, class_slices, word_of
+from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.phrases import count_with_noun
 from tb_plugin.analysis.served_steps import tokens_per_second
+from tb_plugin.lib.arrays import Int64
+from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.steps.windows import INFERRED
@@ -24,79 +28,80 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns values by metric key. Token values use all selected steps, and decode values use ``figure_steps``."""
+    """Returns values by metric key. Tokens and prefill use all selected steps, decode values use ``figure_steps``."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
-    time = found.time_ns[decoding]
+    time, prefill = (_recorded_time(found, steps) for steps in (decoding, found.of(Mode.PREFILL)))
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
     cycle, work, earlier = (
         float(each[cycles].sum()) for each in (numbers.period_ns, numbers.work_ns, numbers.unrecorded_ns)
     )
+    if not len(cycles):  # a single step
+        cycle, work, earlier = (float(each.sum()) for each in (time, numbers.busy_ns[decoding], np.zeros(1)))
     known = cycle - earlier
     count = len(cycles)
     return {
         "tokens_per_second": tokens_per_second(found.trace, found.steps),
         "steady_tokens_per_second": tokens_per_second(found.trace, found.figure_steps) if found.is_steady else None,
+        "decode_p50_ns": float(np.median(time)) if len(time) else None,
+        "prefill_p50_ns": float(np.median(prefill)) if len(prefill) else None,
+        "decode_busy_ratio": work / known if known > 0 else None,
+        "decode_gap_ns": _gap(found),
         "decode_cycle_ns": cycle / count if count else None,
         "decode_work_ns": work / count if count else None,
         "decode_idle_ns": (known - work) / count if count else None,
-        "decode_busy_ratio": work / known if known else None,
-        "decode_p50_ns": float(np.median(time)) if len(time) else None,
         "decode_p95_ns": float(np.percentile(time, 95)) if len(time) > 1 else None,
-        "decode_gap_ns": _gap(found),
     }
 
 
-# Shown in the sentence instead of the headline.
-_ONLY_IN_SENTENCE = ("decode_work_ns", "decode_idle_ns")
+def _recorded_time(found: Taken, steps: Int64) -> Int64:
+    """Returns the step times without unrecorded work."""
+    start, end = found.trace.steps.start_ns[steps], found.trace.steps.end_ns[steps]
+    return end - start - measure_within(any_unrecorded(found.trace), start, end)
+
+
+_TILES = ("tokens_per_second", "decode_p50_ns", "prefill_p50_ns", "decode_busy_ratio", "decode_gap_ns")
 
 
 def headline_figures(found: Taken) -> Figures:
-    notes = {
-        "tokens_per_second": _which(found),
-        "steady_tokens_per_second": _batch(found),
-        "decode_busy_ratio": "step to step",
-    }
-    figures = [
-        METRICS.figure(key, value, note=notes.get(key, ""))
-        for key, value in figures_of(found).items()
-        if value is not None and key not in _ONLY_IN_SENTENCE
-    ]
-    if earlier := int(found.numbers.unrecorded_ns[found.figure_steps].sum()):
-        figures.append(METRICS.figure("unrecorded_ns", earlier, note="in these steps", window=STEADY))
-    many = "the steady state" if found.is_steady else _which(found)
-    figures.append(METRICS.figure("figure_steps", len(found.figure_steps), note=many))
+    """Returns at most five figures. Of the steady state: its tokens per second instead of those of all steps."""
+    values = figures_of(found)
+    steady = values["steady_tokens_per_second"]
+    figures = []
+    for key in _TILES:
+        if key == "tokens_per_second" and steady is not None:
+            figures.append(METRICS.figure("steady_tokens_per_second", steady, note=_batch(found)))
+        elif values[key] is not None:
+            note = _which(found) if key == "tokens_per_second" else ""
+            title = f"{device_word(found.trace)} busy" if key == "decode_busy_ratio" else ""
+            figures.append(METRICS.figure(key, values[key], title, note=note))
     return Figures("summary", "Serving", "", figures, "headline")
 
 
 def answer_of(found: Taken) -> list[Notice]:
+    """Returns one notice: tokens per second, step times and gaps, then what limits these numbers."""
     numbers, trace = figures_of(found), found.trace
+    word = device_noun(trace)
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
+    many = "the steady state" if found.is_steady else _which(found)
+    figures.append(METRICS.figure("figure_steps", len(found.figure_steps), note=many))
+    earlier = int(found.numbers.unrecorded_ns[found.figure_steps].sum())
     texts = []
-    if numbers["tokens_per_second"] is not None and any(len(found.of(mode)) for mode in _MAKING):
-        texts.append(f"The server generates {{tokens_per_second}} new tokens per second over {_which(found)}.")
     if found.is_steady:
         labels, batch = trace.steps.label, _batch(found)
-        rate = (
-            "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens per second"
-        )
         where = f"steps {labels[found.figure_steps[0]]} to {labels[found.figure_steps[-1]]}" + (batch and f", {batch}")
-        texts.append(f"Steady state, {where}{rate}." if rate else f"The numbers below cover the steady state: {where}.")
-    if numbers["decode_cycle_ns"] is not None:
-        token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
-        texts.append(
-            f"{token} {{decode_cycle_ns}} (from one decode step's start to the next step's): the device is busy for "
-            "{decode_work_ns} ({decode_busy_ratio}) and idle for {decode_idle_ns}."
-        )
-    elif numbers["decode_p50_ns"] is not None:
-        last = found.of(Mode.DECODE, told=True)
-        figures.append(METRICS.figure("served_busy_ns", int(found.numbers.busy_ns[last].sum())))
-        texts.append("A decode step takes {decode_p50_ns}; the device is busy for {served_busy_ns} of this time.")
-    elif found.modes:
-        most = found.of(found.modes[0])
-        figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
-        what = "" if found.modes[0] == Mode.UNKNOWN else f" ({mode_name(found.modes[0])})"
-        texts.append(f"A step{what} takes {{mode_p50_ns}}.")
-    earlier = int(found.numbers.unrecorded_ns[found.figure_steps].sum())
+        if numbers["steady_tokens_per_second"] is None:
+            texts.append(f"The numbers below cover the steady state: {where}.")
+        else:
+            every = ""
+            if numbers["tokens_per_second"] is not None:
+                every = f"; {{tokens_per_second}} over {_which(found)}"
+            texts.append(
+                f"The server generates {{steady_tokens_per_second}} tokens per second in the steady state ({where}){every}."
+            )
+    elif numbers["tokens_per_second"] is not None and any(len(found.of(mode)) for mode in _MAKING):
+        rest = ", not counting unrecorded work" if earlier and len(found.steps) == 1 else ""
+        texts.append(f"The server generates {{tokens_per_second}} tokens per second over {_which(found)}{rest}.")
+    texts += _step_times(found, numbers, figures, word)
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
         waits = "" if earlier else ": the first one may mostly wait for work launched before the recording"
         number = count_with_noun(count, "decode step")
@@ -104,8 +109,8 @@ def answer_of(found: Taken) -> list[Notice]:
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            "During {unrecorded_ns} of these steps, the device runs unrecorded work. This time is counted "
-            "neither as idle time nor as work of these steps."
+            f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work. "
+            "It counts neither as idle time nor as work of these steps."
         )
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
@@ -113,6 +118,28 @@ def answer_of(found: Taken) -> list[Notice]:
         texts.append("Tokens per second are unknown: the tokens per request and step are not recorded.")
     todo = trace.recorder.todo("recording_began_mid_flight") if earlier else ""
     return [Notice("serving", "info", " ".join(texts), todo, figures)] if texts else []
+
+
+def _step_times(found: Taken, numbers: dict[str, float | None], figures: list[Figure], word: str) -> list[str]:
+    prefill = "" if numbers["prefill_p50_ns"] is None else ", and a prefill step {prefill_p50_ns}"
+    if numbers["decode_cycle_ns"] is not None:
+        return [
+            f"A decode step takes {{decode_cycle_ns}} from start to start{prefill}: the {word} is busy for "
+            "{decode_work_ns} of a decode step ({decode_busy_ratio}) and idle for {decode_idle_ns}."
+        ]
+    if numbers["decode_p50_ns"] is not None:
+        last = found.of(Mode.DECODE, told=True)
+        figures.append(METRICS.figure("served_busy_ns", float(found.numbers.busy_ns[last].mean())))
+        return [
+            f"A decode step takes {{decode_p50_ns}}{prefill}; the {word} is busy for {{served_busy_ns}} of a decode step."
+        ]
+    if not found.modes:
+        return []
+    most = found.of(found.modes[0])
+    figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
+    what = "" if found.modes[0] == Mode.UNKNOWN else f"{mode_name(found.modes[0])} "
+    article = "An" if what[:1] in ("i", "u") else "A"
+    return [f"{article} {what}step takes {{mode_p50_ns}}."]
 
 
 def _which(found: Taken) -> str:
@@ -153,7 +180,10 @@ HOW = {
 DOTS = 3_000
 
 
-def time_by_mode(found: Taken) -> Breakdown:
+def time_by_mode(found: Taken) -> dict[str, Payload]:
+    """Returns the step time by mode, if there are several modes."""
+    if len(found.modes) < 2:
+        return {}
     total = METRICS["mode_total_ns"]
     parts = [
         Slice(
@@ -165,15 +195,21 @@ def time_by_mode(found: Taken) -> Breakdown:
     ]
     how = found.trace.steps.source
     what = HOW.get(how, f"steps as {how}").format(found.trace.steps.framework or "a server")
-    return Breakdown("times", "Time by mode", what, "ns", sum(part.value for part in parts), parts)
+    return {"times": Breakdown("times", "Time by mode", what, "ns", sum(part.value for part in parts), parts)}
 
 
 def category_of(mode: Mode) -> str:
     return f"mode_{mode_name(mode)}"
 
 
-def kernel_classes_by_mode(found: Taken) -> Series:
+def kernel_classes_by_mode(found: Taken) -> dict[str, Payload]:
+    """Returns the kernel classes as bars by mode; of a single mode as one breakdown."""
     times = found.class_time
+    if len(times) == 1:
+        ((mode, of),) = times.items()
+        parts = class_slices(of, METRICS.metric("mode_class_ns"), "kernels")
+        title = "Kernels by class" if mode == Mode.UNKNOWN else f"Kernels of {mode_name(mode)} steps by class"
+        return {"classes": Breakdown("classes", title, "sum of durations", "ns", sum(of.values()), parts)}
     metric = METRICS["mode_class_ratio"]
     lines = [
         Line(
@@ -186,7 +222,8 @@ def kernel_classes_by_mode(found: Taken) -> Series:
     ]
     labels: list[int | float | str] = [mode_name(each) for each in times]
     what = "share of the summed durations"
-    return Series("classes", "Kernels by mode", what, METRICS.metric("mode"), labels, lines, "stacked_bars")
+    bars = Series("classes", "Kernels by mode", what, METRICS.metric("mode"), labels, lines, "stacked_bars")
+    return {"classes": bars} if lines else {}
 
 
 def step_time_scatters(found: Taken) -> dict[str, Payload]:

@@ -36,8 +36,8 @@ class Serving(DeclaredView, entry=VIEW):
         payloads: dict[str, Payload] = {
             "summary": headline_figures(found),
             "answer": Notices("answer", "Serving", "answer", answer_of(found)),
-            "times": time_by_mode(found),
-            "classes": kernel_classes_by_mode(found),
+            **time_by_mode(found),
+            **kernel_classes_by_mode(found),
             **step_time_scatters(found),
         }
         layout = (*payloads, "serving_modes", "serving_steps", "serving_classes")

@@ -139,7 +139,7 @@ function fillBars(
         const to = tile.ranges[line + 1]
         for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
           if (goesOn && start[i] < from) continue
-          if (!isDevice && !work[tile.category[i]]) continue
+          if ((!isDevice && !work[tile.category[i]]) || colors.hides(tile, i)) continue
           const full = count[i] > 1 && dur[i] > 0 ? 0.4 + 0.6 * Math.min(1, 1 - idle[i] / dur[i]) : 1
           const strength = match === null || match(tile.name[i]) ? full : 0.15
           const bar = tile.category[i] === communication ? rows[1] : rows[0]

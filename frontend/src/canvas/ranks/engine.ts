@@ -4,7 +4,7 @@ import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { fromAxis, toAxis } from '../../lib/rankAxis'
 import type { Theme } from '../surface'
-import { type ColorBy, Colors, Strip } from '../timeline/colors'
+import { type ColorBy, Colors, NOTHING_HIDDEN, Strip } from '../timeline/colors'
 import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
 import { HEAD, layoutTracks, rowTop } from '../timeline/layout'
 import type { Item, Spot, TimelineModel } from '../timeline/model'
@@ -61,6 +61,7 @@ export class RanksEngine extends TimelineViewport {
   private layout: SectionStack['layout'] = { sections: [], places: [], content: 0, fixed: 0 }
   private colorBy: ColorBy = 'kind'
   private classes: KernelClasses | null = null
+  private hidden = NOTHING_HIDDEN
   private matches: ((name: string) => boolean) | null = null
   private chosen: RankSpot | null = null
   /** Its tracks were not there yet when it was brought into sight. */
@@ -168,18 +169,19 @@ export class RanksEngine extends TimelineViewport {
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.colorBy, this.classes)
+    this.setColors(this.colorBy, this.classes, this.hidden)
   }
 
-  setColors(by: ColorBy, classes: KernelClasses | null): void {
+  setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
     this.colorBy = by
+    this.hidden = hidden
     this.classes = classes
     for (const { scene } of this.scene.sections) if (scene) scene.colors = this.colorsOf(scene.model)
     this.redraw()
   }
 
   private colorsOf({ head, store }: TimelineModel): Colors {
-    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes)
+    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes, this.hidden)
   }
 
   setSearch(matches: ((name: string) => boolean) | null): void {
@@ -344,7 +346,8 @@ export class RanksEngine extends TimelineViewport {
       found.inside < SECTION
         ? hitInHead(own, overview, found.inside >= COMMUNICATION, time, slack)
         : hitInTracks(own, found.inside - SECTION, time, slack)
-    return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
+    if (!item || own.colors.hidesItem(item)) return null
+    return { ...item, start: toAxis(section.placement, item.start), rank: section.key }
   }
 
   protected arrowAt(x: number, y: number): Arrow | null {

@@ -44,6 +44,41 @@ describe('colours', () => {
     expect(new Set(slots(one)).size).toBeGreaterThan(1)
   })
 
+  test('kernels by name: variants of one kernel alike, other events by kind, none like a copy', () => {
+    const names = ['void k<1>(int)', 'void k<2>(int)', 'other', ...Array.from({ length: 40 }, (_, i) => `kernel_${i}`)]
+    const { store, tile } = known(names)
+    tile.category[2] = 1
+    const colors = new Colors(LIGHT, 'kernel', KINDS, store)
+    expect(colors.slot(tile, 0)).toBe(colors.slot(tile, 1))
+    expect(colors.slot(tile, 2)).toBe(1)
+    const fills = names.flatMap((_, i) => (i === 2 ? [] : [colors.paint(colors.slot(tile, i), 1).fill]))
+    expect(fills).not.toContain(categoryColor('memcpy'))
+    expect(fills).not.toContain(categoryColor('communication'))
+    expect(new Set(fills).size).toBeGreaterThan(8)
+    const item = { category: 'kernel', name: names[3], module: '' } as Item
+    expect(colors.of(item)).toBe(fills[2])
+  })
+
+  test('entries of the legend hide their events', () => {
+    const { store, tile } = known(['void k<1>(int)', 'aten::mm', 'late'])
+    tile.category[1] = 1
+    const hides = (by: 'kernel' | 'kind' | 'class' | 'name', ...keys: string[]) => {
+      const colors = new Colors(LIGHT, by, KINDS, store, null, new Set(keys))
+      const found = [0, 1, 2].map((i) => colors.hides(tile, i))
+      for (const i of [0, 1, 2]) {
+        const item = { category: KINDS[tile.category[i]], name: store.names.list[i], module: '' }
+        expect(colors.hidesItem(item)).toBe(found[i])
+      }
+      return found
+    }
+    expect(hides('kind', 'operator')).toEqual([false, true, false])
+    expect(hides('kernel', '=k')).toEqual([true, false, false])
+    expect(hides('kernel', 'operator')).toEqual([false, true, false])
+    expect(hides('name', '=late')).toEqual([false, false, true])
+    expect(hides('class', 'none')).toEqual([true, true, true])
+    expect(hides('kind')).toEqual([false, false, false])
+  })
+
   test('what has no module has a colour of its own', () => {
     const { store, tile } = known(['', 'Linear_0', 'Linear_1', 'ReLU_0'])
     const colors = new Colors(LIGHT, 'module', KINDS, store)
@@ -65,8 +100,8 @@ describe('colours', () => {
     const kinds = ['unknown', 'operator', 'kernel', 'memcpy', 'communication']
     tile.category = Uint8Array.of(2, 1, 4, 3, 4, 2)
     const classes: KernelClasses = new Map([
-      ['gemm', { key: 'gemm', title: 'GEMM', why: '' }],
-      ['nccl', { key: 'communication', title: 'Communication', why: '' }],
+      ['gemm', { key: 'gemm', title: 'GEMM' }],
+      ['nccl', { key: 'communication', title: 'Communication' }],
     ])
     const colors = new Colors(LIGHT, 'class', kinds, store, classes)
     const looks = tile.category.length

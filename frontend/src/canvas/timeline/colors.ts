@@ -1,19 +1,35 @@
 // Colours of timeline items, and strips of narrow ones.
 
 import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
+import { shortKernel } from '../../lib/names'
 import { boxColors, type Theme } from '../surface'
 import type { Item } from './model'
 import type { Tile, TileStore } from './tileStore'
 
-export type ColorBy = 'kind' | 'name' | 'module' | 'class'
+/** `kernel`: kernels by name, other events by kind. */
+export type ColorBy = 'kernel' | 'kind' | 'name' | 'module' | 'class'
 
 const STRENGTHS = 8
-const SLICES = 10
+const HUES = 10
+/** Each hue twice, full and pale. */
+const SLICES = 2 * HUES
+const PALE = 0.6
+/** Hues of names of kernels: all but those of communication, copies and memsets, which are on the same rows. */
+const KERNEL_HUES = [0, 1, 4, 5, 7, 8, 9]
+const ALL_HUES = Array.from({ length: HUES }, (_, i) => i)
 const NONE = 'other'
 /** The colour of non-kernels when colouring by class. */
 const NEUTRAL = 'idle'
 const NEUTRAL_STRENGTH = 0.45
 const NO_CLASSES: KernelClasses = new Map()
+/** Nothing is hidden. */
+export const NOTHING_HIDDEN: ReadonlySet<string> = new Set()
+/** Key of events without a class. */
+const NO_CLASS = 'none'
+/** Kinds that share an entry of the legend. */
+const SAME_ENTRY: Record<string, string> = { memset: 'memcpy', device_annotation: 'annotation' }
+/** Before names and modules in keys of the legend; kinds and classes have none. */
+export const LABEL_KEY = '='
 
 interface Paint {
   fill: string
@@ -21,14 +37,18 @@ interface Paint {
   pixel: number
 }
 
-/** Slots number the colours in use: the categories, ten for names and modules, those for none, then the classes. */
+/** Slots number the colours in use: the categories, twenty for names and modules, those for none, then the classes. */
 export class Colors {
   readonly by: ColorBy
   readonly theme: Theme
   /** By name of the kernel; empty unless it colours them. */
   readonly classes: KernelClasses
+  /** Keys of hidden entries of the legend. */
+  private readonly hidden: ReadonlySet<string>
+  private readonly hiddenAt: boolean[] = []
   private readonly store: TileStore
   private readonly categories: readonly string[]
+  private readonly kernel: number
   private readonly kinds: string[]
   private readonly titles: string[]
   private readonly slices: number
@@ -44,23 +64,26 @@ export class Colors {
     categories: readonly string[],
     store: TileStore,
     classes: KernelClasses | null = null,
+    hidden: ReadonlySet<string> = NOTHING_HIDDEN,
   ) {
+    this.hidden = hidden
     this.by = by
     this.theme = theme
     this.classes = classes ?? NO_CLASSES
     this.store = store
     this.categories = categories
+    this.kernel = categories.indexOf('kernel')
     const known = new Map([COPY, ...this.classes.values()].map(({ key, title }) => [key, title]))
     this.slices = categories.length
     this.neutral = this.slices + SLICES + 1
-    const slices = Array.from({ length: SLICES }, (_, i) => `slice${i}`)
+    const slices = Array.from({ length: SLICES }, (_, i) => `slice${i % HUES}`)
     this.kinds = [...categories, ...slices, NONE, NEUTRAL, ...known.keys()]
     this.titles = [...known.values()]
     this.fixed = categories.map((category) => (isKernel(category) ? -1 : this.slotOfClass(category, '')))
   }
 
   slot(tile: Tile, i: number): number {
-    if (this.by === 'kind') return tile.category[i]
+    if (this.by === 'kind' || (this.by === 'kernel' && !this.isByName(tile.category[i]))) return tile.category[i]
     if (this.by === 'class') {
       const fixed = this.fixed[tile.category[i]]
       if (fixed >= 0) return fixed
@@ -71,7 +94,7 @@ export class Colors {
       slot =
         this.by === 'class'
           ? this.slotOfClass(this.categories[tile.category[i]], this.store.names.list[number])
-          : this.slotOf(this.texts[number])
+          : this.slotOf(this.labelOf(number))
       this.slots[number] = slot
     }
     return slot
@@ -80,24 +103,55 @@ export class Colors {
   /** The full colour of an item, whatever the mode. */
   of(item: Item): string {
     const { name, module, category } = item
-    if (this.by === 'kind') return this.paint(this.categories.indexOf(category), 1).fill
+    const number = this.categories.indexOf(category)
+    if (this.by === 'kind' || (this.by === 'kernel' && !this.isByName(number))) return this.paint(number, 1).fill
     if (this.by === 'class') return this.paint(this.slotOfClass(category, name), 1).fill
-    return this.paint(this.slotOf(this.by === 'name' ? name : module), 1).fill
+    return this.paint(this.slotOf(this.by === 'module' ? module : shortKernel(name)), 1).fill
+  }
+
+  /** Whether names colour events of this kind. */
+  isByName(category: number): boolean {
+    return this.by !== 'kernel' || category === this.kernel
+  }
+
+  hides(tile: Tile, i: number): boolean {
+    if (this.hidden.size === 0) return false
+    const number = this.by === 'module' ? tile.module[i] : tile.name[i]
+    const at = number * this.categories.length + tile.category[i]
+    this.hiddenAt[at] ??= this.isHidden(
+      this.categories[tile.category[i]],
+      this.store.names.list[tile.name[i]],
+      this.store.modules.list[tile.module[i]],
+    )
+    return this.hiddenAt[at]
+  }
+
+  hidesItem({ category, name, module }: Pick<Item, 'category' | 'name' | 'module'>): boolean {
+    return this.hidden.size > 0 && this.isHidden(category, name, module)
+  }
+
+  private isHidden(category: string, name: string, module: string): boolean {
+    if (this.by === 'kernel' && category === 'kernel')
+      return this.hidden.has(category) || this.hidden.has(LABEL_KEY + shortKernel(name))
+    if (this.by === 'kind' || this.by === 'kernel') return this.hidden.has(SAME_ENTRY[category] ?? category)
+    if (this.by === 'class') return this.hidden.has(classOf(this.classes, category, name)?.key ?? NO_CLASS)
+    return this.hidden.has(LABEL_KEY + (this.by === 'name' ? shortKernel(name) : module))
   }
 
   /** The number under which the legend counts an item. */
   meaning(tile: Tile, i: number): number {
-    return this.by === 'class' ? this.slot(tile, i) : this.by === 'name' ? tile.name[i] : tile.module[i]
+    return this.by === 'class' ? this.slot(tile, i) : this.by === 'module' ? tile.module[i] : tile.name[i]
   }
 
-  legend(meaning: number): { label: string; color: string; isRest: boolean } {
+  legend(meaning: number): { key: string; label: string; color: string; isRest: boolean } {
     if (this.by !== 'class') {
-      const text = this.texts[meaning]
-      return { label: text || 'no module', color: this.paint(this.slotOf(text), 1).fill, isRest: false }
+      const text = this.labelOf(meaning)
+      const color = this.paint(this.slotOf(text), 1).fill
+      return { key: LABEL_KEY + text, label: text || 'no module', color, isRest: false }
     }
     const isRest = meaning === this.neutral
     const label = isRest ? 'no class' : this.titles[meaning - this.neutral - 1]
-    return { label, color: this.paint(meaning, 1).fill, isRest }
+    return { key: isRest ? NO_CLASS : this.kinds[meaning], label, color: this.paint(meaning, 1).fill, isRest }
   }
 
   /** `strength` from 0 to 1: how much of the panel does not show through. */
@@ -106,7 +160,8 @@ export class Colors {
     const at = slot * (STRENGTHS + 1) + level
     let found = this.paints[at]
     if (!found) {
-      const share = (level / STRENGTHS) * (slot === this.neutral ? NEUTRAL_STRENGTH : 1)
+      const isPale = slot >= this.slices + HUES && slot < this.slices + SLICES
+      const share = (level / STRENGTHS) * (slot === this.neutral ? NEUTRAL_STRENGTH : isPale ? PALE : 1)
       const { fill, ink } = boxColors(this.kinds[slot], share, this.theme)
       found = { fill, ink, pixel: pixelOf(fill) }
       this.paints[at] = found
@@ -114,8 +169,9 @@ export class Colors {
     return found
   }
 
-  private get texts(): string[] {
-    return this.by === 'name' ? this.store.names.list : this.store.modules.list
+  /** The module, or the short name: variants of a kernel have one colour. */
+  private labelOf(number: number): string {
+    return this.by === 'module' ? this.store.modules.list[number] : shortKernel(this.store.names.list[number])
   }
 
   private slotOfClass(category: string, name: string): number {
@@ -127,7 +183,9 @@ export class Colors {
     if (text === '') return this.slices + SLICES
     let hash = 0
     for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-    return this.slices + (Math.abs(hash) % SLICES)
+    const hues = this.by === 'kernel' ? KERNEL_HUES : ALL_HUES
+    const at = Math.abs(hash) % (2 * hues.length)
+    return this.slices + hues[at % hues.length] + (at < hues.length ? 0 : HUES)
   }
 }
 

@@ -135,7 +135,7 @@ function drawLine(
 ): void {
   const { tile } = piece
   if (!tile) return
-  const { view, match, colors, width, model } = scene
+  const { view, match, hitEvents, colors, width, model } = scene
   const { start, dur, idle, count } = tile
   const wide = width - scene.gutter
   const perNs = wide / (view.end - view.start)
@@ -147,7 +147,8 @@ function drawLine(
   for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
     // The previous tile has drawn items that started in it.
     if (piece.goesOn && start[i] < piece.start) continue
-    const hit = match === null || match(tile.name[i])
+    if (colors.hides(tile, i)) continue
+    const hit = hitEvents ? hitEvents.has(tile.event[i]) : match === null || match(tile.name[i])
     const merged = count[i] > 1
     let strength = merged ? 0.4 + 0.6 * (dur[i] > 0 ? Math.min(1, 1 - idle[i] / dur[i]) : 1) : 1
     if (!hit) strength = 0.15

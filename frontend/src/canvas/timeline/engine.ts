@@ -4,10 +4,11 @@ import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
 import { type Arrangement, arrangeLanes } from '../../lib/laneOrder'
 import type { TileKey } from '../../lib/tiles'
+import type { Point } from '../../lib/tooltipPosition'
 import type { Move } from '../movableViewport'
 import type { Theme } from '../surface'
-import type { Point, Range } from '../viewport'
-import { type ColorBy, Colors, Strip } from './colors'
+import type { Range } from '../viewport'
+import { type ColorBy, Colors, NOTHING_HIDDEN, Strip } from './colors'
 import type { Counters } from './counters'
 import { drawTimeline } from './draw'
 import { BAR, GUTTER, HEAD, type Layout, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
@@ -17,6 +18,9 @@ import {
   type Arrow,
   arrowAt,
   type Bookmark,
+  barPoints,
+  curveOf,
+  curvePoints,
   type Gap,
   matchByNumber,
   rowY,
@@ -32,6 +36,8 @@ export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
   hits: readonly Spot[]
+  /** Events that match the search; null: names decide. */
+  hitEvents: ReadonlySet<number> | null
   marks: readonly number[]
   counters: Counters | null
   steps: readonly Step[]
@@ -43,6 +49,7 @@ export const NO_OVERLAYS: Overlays = {
   arrows: [],
   gaps: [],
   hits: [],
+  hitEvents: null,
   marks: [],
   counters: null,
   steps: [],
@@ -80,6 +87,8 @@ interface EngineEvents extends TimelineEvents {
 const DRAWN = 'torch-trace-timeline-drawn'
 /** Pinned tracks take so much of the height at the most. */
 const PINNED = 0.75
+/** Arrows that a tooltip avoids. */
+const MOST_CLEAR = 20
 /** Tiles asked for ahead at the most. */
 const AHEAD = 200
 
@@ -90,6 +99,7 @@ export class TimelineEngine extends TimelineViewport {
   private arrangement: Arrangement = { pinned: [], moved: [], filter: '', hidden: [] }
   private lastStack: TrackStack | null = null
   private collapsed: ReadonlySet<string> = new Set()
+  private hidden = NOTHING_HIDDEN
 
   constructor(
     canvas: HTMLCanvasElement,
@@ -120,11 +130,13 @@ export class TimelineEngine extends TimelineViewport {
 
   setTheme(theme: Theme): void {
     this.scene.theme = theme
-    this.setColors(this.scene.colors.by, this.scene.colors.classes)
+    this.setColors(this.scene.colors.by, this.scene.colors.classes, this.hidden)
   }
 
-  setColors(by: ColorBy, classes: KernelClasses | null): void {
-    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store, classes)
+  setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
+    this.hidden = hidden
+    const { head, store } = this.model
+    this.scene.colors = new Colors(this.scene.theme, by, head.categories, store, classes, hidden)
     this.redraw()
   }
 
@@ -322,6 +334,15 @@ export class TimelineEngine extends TimelineViewport {
     const off = found.inside - rowTop(found.placed, row)
     if (off < -1 || off > 16) return null
     const slack = ((scene.view.end - scene.view.start) / (scene.width - scene.gutter)) * 3
-    return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
+    const item = scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
+    return item && scene.colors.hidesItem(item) ? null : item
+  }
+
+  /** Places of the canvas that a tooltip should leave free: the event's bar, and arrows. */
+  keepClear(item: Item | null, arrow: Arrow | null): Point[] {
+    const { scene } = this
+    const bar = item ? barPoints(scene, item) : []
+    const arrows = arrow ? [arrow] : scene.arrows.slice(0, MOST_CLEAR)
+    return [...bar, ...arrows.flatMap((one) => curvePoints(curveOf(scene, one)))]
   }
 }

@@ -3,6 +3,8 @@ import { firstEndingAfter } from './model'
 import { type Scene, visibleTracks } from './scene'
 
 export interface LegendEntry {
+  /** By which it is hidden. */
+  key: string
   label: string
   color: string
 }
@@ -21,6 +23,7 @@ export function legendOf(scene: Scene, most: number): LegendEntry[] {
       for (let row = 0; row < rows; row++) {
         const line = model.lineOf(track.lane, row)
         for (let i = firstEndingAfter(tile, line, low); i < tile.ranges[line + 1] && tile.start[i] < high; i++) {
+          if (!colors.isByName(tile.category[i])) continue
           const shown = Math.min(tile.start[i] + tile.dur[i], high) - Math.max(tile.start[i], low)
           const meaning = colors.meaning(tile, i)
           time.set(meaning, (time.get(meaning) ?? 0) + shown)
@@ -28,6 +31,12 @@ export function legendOf(scene: Scene, most: number): LegendEntry[] {
       }
     }
   }
-  const entries = [...time].sort((a, b) => b[1] - a[1]).map(([meaning]) => colors.legend(meaning))
+  // Several names may have one label.
+  const byKey = new Map<string, LegendEntry & { isRest: boolean; time: number }>()
+  for (const [meaning, ns] of time) {
+    const entry = colors.legend(meaning)
+    byKey.set(entry.key, { ...entry, time: ns + (byKey.get(entry.key)?.time ?? 0) })
+  }
+  const entries = [...byKey.values()].sort((a, b) => b.time - a.time)
   return [...entries.filter(({ isRest }) => !isRest), ...entries.filter(({ isRest }) => isRest)].slice(0, most)
 }

@@ -1,6 +1,7 @@
 // The state of a timeline picture, and its coordinates.
 
 import type { Timeline } from '../../api/payloads'
+import type { Point as Point2 } from '../../lib/tooltipPosition'
 import type { Theme } from '../surface'
 import type { Range } from '../viewport'
 import type { Colors, Strip } from './colors'
@@ -83,6 +84,8 @@ export interface Scene extends HeadStage {
   match: ((name: number) => boolean) | null
   gaps: readonly Gap[]
   hits: readonly Spot[]
+  /** Events that match the search; null: names decide. */
+  hitEvents: ReadonlySet<number> | null
   /** Events selected with Ctrl or Cmd, if several. */
   picked: readonly Spot[]
   counters: Counters | null
@@ -125,19 +128,41 @@ export function arrowAt(scene: Scene, x: number, y: number): Arrow | null {
   return scene.arrows.findLast((arrow) => isOn(curveOf(scene, arrow), x, y)) ?? null
 }
 
+/** Points along a curve, its ends included. */
+export function curvePoints(curve: ReturnType<typeof curveOf>): Point2[] {
+  if (curve === null) return []
+  const { x0, y0, x1, y1, bend } = curve
+  return Array.from({ length: PIECES + 1 }, (_, i) => {
+    const t = i / PIECES
+    const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3]
+    return { x: a * x0 + b * (x0 + bend) + c * (x1 - bend) + d * x1, y: (a + b) * y0 + (c + d) * y1 }
+  })
+}
+
+const BAR_POINTS = 24
+
+/** Points along the visible part of an event's bar. */
+export function barPoints(scene: Scene, { lane, row, start, dur }: Item): Point2[] {
+  const top = rowY(scene, lane, row)
+  if (top === null) return []
+  const [from, to] = [Math.max(scene.gutter, toX(scene, start)), Math.min(scene.width, toX(scene, start + dur))]
+  return Array.from({ length: BAR_POINTS }, (_, i) => {
+    const x = from + ((to - from) * i) / (BAR_POINTS - 1)
+    return [
+      { x, y: top + 1 },
+      { x, y: top + BAR - 1 },
+    ]
+  }).flat()
+}
+
 /** Whether a point is near the straight pieces that a curve is taken apart into. */
 function isOn(curve: ReturnType<typeof curveOf>, x: number, y: number): boolean {
   if (curve === null) return false
   const { x0, y0, x1, y1, bend } = curve
   if (y < Math.min(y0, y1) - NEAR || y > Math.max(y0, y1) + NEAR) return false
   if (x < Math.min(x0, x1 - bend) - NEAR || x > Math.max(x0 + bend, x1) + NEAR) return false
-  const at = (t: number): [number, number] => {
-    const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3]
-    return [a * x0 + b * (x0 + bend) + c * (x1 - bend) + d * x1, (a + b) * y0 + (c + d) * y1]
-  }
-  let [px, py] = at(0)
-  for (let i = 1; i <= PIECES; i++) {
-    const [qx, qy] = at(i / PIECES)
+  let { x: px, y: py } = { x: x0, y: y0 }
+  for (const { x: qx, y: qy } of curvePoints(curve).slice(1)) {
     const [dx, dy] = [qx - px, qy - py]
     const along = Math.min(1, Math.max(0, ((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1)))
     if (Math.hypot(x - px - along * dx, y - py - along * dy) <= NEAR) return true

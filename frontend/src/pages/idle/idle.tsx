@@ -1,7 +1,9 @@
 // Idle time of devices, by cause and step.
 
+import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
-import { EventFacts } from '../../parts/detailBlock'
+import type { Row } from '../../lib/tableRows'
+import { EventFacts, FirstRows, showEvent } from '../../parts/detailBlock'
 import { SummaryCard, todoOf } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { payloadByName } from '../../parts/payloadByName'
@@ -9,16 +11,21 @@ import { TablePage } from '../../parts/tablePage'
 import type { Group } from '../../parts/tableSection'
 import { useView } from '../../state/data'
 import { followLink, GAPS } from '../../state/links'
-import { Card } from '../../widgets/basics'
+import { joinList } from '../../state/tensorboardHash'
+import { setRoute } from '../../state/urlState'
+import { Card, SmallButton } from '../../widgets/basics'
 import { BreakdownTable } from '../../widgets/breakdown'
 import { Chart } from '../../widgets/chart'
 import layoutCss from '../../widgets/layout.module.css'
 
+const KEY = ['cause', 'idle_host', 'idle_line']
+const PIECES = 'idle_pieces'
 const GROUPS: Group[] = [
-  { table: 'idle_pieces', label: 'Longest', filters: ['cause', 'step', 'device', 'operator', 'idle_host'] },
-  { table: 'idle_causes', label: 'By cause', filters: ['cause'], nameStyle: 'plain' },
-  { table: 'idle_steps', label: 'By step', filters: [], nameStyle: 'plain' },
+  { table: 'idle_groups', label: 'By cause and line', filters: KEY },
+  { table: PIECES, label: 'Longest', filters: [...KEY, 'step', 'device', 'operator'] },
+  { table: 'idle_steps', label: 'By step', filters: [] },
 ]
+const LISTED = 8
 
 export function Idle({ base }: PageProps) {
   const resource = useView('idle', base)
@@ -32,7 +39,38 @@ export function Idle({ base }: PageProps) {
       groups={GROUPS}
       nameStyle="plain"
       placeholder="Search causes, calls and lines, text or /regex/"
-      detail={(row, table) => <EventFacts row={row} table={table} settings={GAPS} />}
+      detail={(row, table) =>
+        table.name === 'idle_groups' ? (
+          <Periods row={row} base={base} />
+        ) : (
+          <EventFacts row={row} table={table} settings={GAPS} />
+        )
+      }
+    />
+  )
+}
+
+/** The longest idle periods of a cause and line. */
+function Periods({ row, base }: { row: Row; base: Query }) {
+  const where = KEY.map((key) => `${key}:${row[key] ?? ''}`)
+  return (
+    <FirstRows
+      title="Longest periods"
+      view="idle"
+      table={PIECES}
+      base={base}
+      where={where}
+      limit={LISTED}
+      without={KEY}
+      nameStyle="plain"
+      show={{ label: 'Show in timeline', of: (piece) => showEvent(piece, 'dur_ns', GAPS) }}
+      more={
+        <SmallButton
+          onClick={() => setRoute({ group: PIECES, where: joinList(where), row: '', sort: '', cols: '' }, true)}
+        >
+          Show all
+        </SmallButton>
+      }
     />
   )
 }
@@ -41,7 +79,7 @@ function Top({ view }: { view: View }) {
   const every = payloadByName(view, 'steps', 'series')
   // A table of parts says more than one bar.
   const steps = every && every.x.length > 1 ? every : null
-  const average = payloadByName(view, 'average_idle', 'breakdown')
+  const average = payloadByName(view, 'idle_by_cause', 'breakdown')
   return (
     <div className={layoutCss.grid}>
       <SummaryCard view={view} add={todoOf} />

@@ -2,9 +2,9 @@
 
 import type { Query } from '../../api/client'
 import type { Figure, Figures, Table, View } from '../../api/payloads'
-import { counted } from '../../lib/format'
 import { shortFrame } from '../../lib/frames'
 import { shortenMiddle, shortKernel } from '../../lib/names'
+import { isPerStep } from '../../lib/perStep'
 import type { Row } from '../../lib/tableRows'
 import { EventFacts, FirstRows, RowFigures, StackBlock } from '../../parts/detailBlock'
 import { HeadlineCard } from '../../parts/headlineCard'
@@ -49,12 +49,7 @@ export function Launches({ base }: PageProps) {
       resource={resource}
       base={base}
       bones={78}
-      top={(view) => (
-        <div className={layoutCss.grid}>
-          <Phases view={view} />
-          <Answer view={view} />
-        </div>
-      )}
+      top={(view) => <Top view={view} />}
       groups={GROUPS}
       placeholder="Search, text or /regex/"
       detail={(row, table) => <Detail row={row} table={table} base={base} />}
@@ -62,63 +57,46 @@ export function Launches({ base }: PageProps) {
   )
 }
 
-function Phases({ view }: { view: View }) {
+function Top({ view }: { view: View }) {
   const summary = payloadByName(view, 'launch_summary', 'figures')
   const answer = payloadByName(view, 'launch_answer', 'notices')?.notices[0]
-  const spread = ['api_times', 'queue_times', 'launch_latencies'].flatMap(
-    (name) => payloadByName(view, name, 'series') ?? [],
-  )
-  if (!summary || !answer) return null
-  return (
-    <>
-      <HeadlineCard label="Launches" below>
-        <Headline figures={summary.figures} />
-        <p className={css.say} data-testid="launch-answer">
-          <Advice notice={answer} />
-        </p>
-      </HeadlineCard>
-      <Card className={layoutCss.span12} label="Phases of launches">
-        <div className={css.spread}>
-          {spread.map((series) => (
-            <figure key={series.name} className={css.histogram}>
-              <figcaption>
-                {series.title} <span className={textCss.mute}>{series.subtitle}</span>
-              </figcaption>
-              <Chart series={series} height={96} compact />
-            </figure>
-          ))}
-        </div>
-      </Card>
-    </>
-  )
-}
-
-function Answer({ view }: { view: View }) {
-  const summary = payloadByName(view, 'summary', 'figures')
+  const queue = payloadByName(view, 'queue_times', 'series')
+  const calls = payloadByName(view, 'summary', 'figures')
   const call = payloadByName(view, 'longest_call', 'figures')
   const caller = payloadByName(view, 'longest_caller', 'figures')
-  if (!summary) return null
   return (
-    <HeadlineCard className={css.answer}>
-      <Headline figures={summary.figures} />
-      {call && caller && <LaunchesSentence call={call} caller={caller} />}
-    </HeadlineCard>
+    <div className={layoutCss.grid}>
+      <HeadlineCard label="Launches" below className={queue ? layoutCss.span8 : ''}>
+        {summary && <Headline figures={summary.figures} />}
+        {answer && (
+          <p className={css.say} data-testid="launch-answer">
+            <Advice notice={answer} />
+          </p>
+        )}
+        {calls && call && caller && <CallsSentence calls={calls} call={call} caller={caller} />}
+      </HeadlineCard>
+      {queue && (
+        <Card className={layoutCss.span4} title={queue.title} subtitle={queue.subtitle}>
+          <Chart series={queue} height={150} compact />
+        </Card>
+      )}
+    </div>
   )
 }
 
-function LaunchesSentence({ call, caller }: { call: Figures; caller: Figures }) {
+function CallsSentence({ calls, call, caller }: { calls: Figures; call: Figures; caller: Figures }) {
   const name = String(figureValue(call, 'name') ?? '')
   const idle = figureOf(call, 'device_idle_ns')
   const idles = Number(idle?.value ?? 0) > 0
-  const [time, part] = [call, caller].map((figures) => figureOf(figures, idles ? 'device_idle_ns' : 'host_self_ns'))
-  const calls = Number(figureValue(call, 'calls') ?? 0)
+  const key = idles ? 'device_idle_ns' : 'host_self_ns'
+  const [time, part] = [call, caller].map((figures) => figureOf(figures, key))
+  const each = time && isPerStep(time.metric) ? ' per step' : ''
   return (
     <p className={css.say} data-testid="answer">
-      {idles ? 'During device idle time, the CPU spends most time in ' : 'The CPU spends most time in '}
-      <Code text={name} />
-      {': '}
-      <Amount figure={time} /> in {counted(calls, 'call')}
-      {idle && !idles && '; the device is never idle during these calls'}
+      Runtime calls take <Amount figure={figureOf(calls, key)} /> of CPU time{each}
+      {idles && ' while all streams are idle'}, mostly <Code text={name} /> (<Amount figure={time} /> in{' '}
+      <Amount figure={figureOf(call, 'calls')} /> calls)
+      {idle && !idles && '; no stream is idle during these calls'}
       {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <LinkButton onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}>

@@ -6,6 +6,7 @@ import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
 import { counted, format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
+import { isPerStep } from '../../lib/perStep'
 import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/phases'
 import type { Row } from '../../lib/tableRows'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
@@ -25,6 +26,7 @@ import barsCss from './bars.module.css'
 import css from './phases.module.css'
 
 const DEVICE = 'phase_device_ns'
+const HOST = 'host_total_ns'
 const BARS_WIDTH = 116
 /** So much of the outermost phase without a name is worth a sentence. */
 const UNNAMED = 0.1
@@ -138,57 +140,61 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   )
 }
 
-/** The answer: the largest phase and device idle time. `all`: the denominator of CPU shares. */
+/** The answer: the largest phase and idle time. `all`: the denominator of CPU shares. */
 function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
   const { view, tree, value, stepped, all } = props
   const { phase = '' } = useRoute()
   const found = largestPhase(tree, payloadByName(view, 'phases', 'table')?.rows ?? [], value, stepped)
   if (!found) return null
-  const { row } = found
+  const { row, root, inner, step } = found
   const naming = figureValue(payloadByName(view, 'names', 'figures'), 'phase_naming')
+  const title = tree.columns.find(({ metric }) => metric.key === DEVICE)?.metric.title ?? 'Device'
+  const word = title === 'Device' ? 'device' : title
+  const divided = tree.columns.some(({ metric }) => metric.key === HOST && isPerStep(metric))
   const number = (key: string) => Number(row[key] ?? 0)
+  const time = (of: Row, key: string) => `${format(Number(of[key] ?? 0), 'ns')}${divided ? ' per step' : ''}`
   const share = (key: string) => format(number(key), 'ratio')
   const device = tree.value_columns.includes(DEVICE)
   const ofDevice = value === DEVICE
-  const calls = counted(number('calls'), 'call')
-  const onHost = `${format(number('host_total_ns'), 'ns')} on the CPU (${share('phase_step_ratio')} of ${all})`
-  const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
-  const inner = tree.rows[found.inner]
+  const isStep = row.phase === step
+  const onHost = `${time(row, HOST)} on the CPU (${share('phase_step_ratio')} of ${all})`
+  const onDevice = `${time(row, DEVICE)} on the ${word} (${share('phase_device_ratio')} of its work)`
+  const parts = found.key === HOST ? [onHost, ...(device && number(DEVICE) > 0 ? [onDevice] : [])] : [onDevice, onHost]
   // Unannotated time of the step does not apply to a selected phase.
-  const unnamed = phase ? 0 : 1 - nestedShare(tree, found.root, value)
+  const unnamed = phase || isStep ? 0 : 1 - nestedShare(tree, root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>
       <HeadlineSentence severity="info">
-        <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
-        {onHost}
+        <Name row={row} /> is the {isStep ? 'only' : 'largest'} phase: {parts.join(', ')}
+        {!divided && number('calls') > 1 && ` in ${counted(number('calls'), 'call')}`}
         {device &&
-          number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
-          `; the device is idle for ${format(number('phase_idle_ns'), 'ns')} of that`}
+          number('phase_idle_ns') > 0.01 * number(HOST) &&
+          `; the ${word} is idle for ${time(row, 'phase_idle_ns')} of that`}
         .
-        {found.inner >= 0 && (
+        {inner >= 0 && (
           <>
             {' '}
-            The largest part is <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
+            Its largest part is <Name row={tree.rows[inner]} /> ({time(tree.rows[inner], value)}).
           </>
         )}
         {unnamed > UNNAMED && (
           <>
             {' '}
-            {format(unnamed, 'ratio')} of {ofDevice ? 'device' : 'CPU'} time in <Name row={tree.rows[found.root]} /> is
-            not annotated.
+            {format(unnamed, 'ratio')} of {ofDevice ? word : 'CPU'} time in{' '}
+            {step ? 'the steps' : <Name row={tree.rows[root]} />} is not annotated.
             {naming && ` ${naming}`}
           </>
         )}
         {number('phase_threads') > 1 &&
-          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads; device time counts once.`}
+          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads; ${word} time counts once.`}
       </HeadlineSentence>
     </HeadlineCard>
   )
 }
 
 const Name = ({ row }: { row: Row }) => (
-  <b className={textCss.mono} title={String(row.phase)}>
-    {shortenMiddle(String(row.phase), 80)}
+  <b className={row.readable && row.readable !== row.phase ? undefined : textCss.mono} title={String(row.phase)}>
+    {shortenMiddle(String(row.readable ?? row.phase), 80)}
   </b>
 )
 

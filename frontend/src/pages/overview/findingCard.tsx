@@ -167,6 +167,7 @@ function Events({ notice, base }: { notice: Notice; base: Query }) {
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
   if (!pages.table) return <p className={textCss.none}>Loading events</p>
   const [listed, all] = [notice.events.length, counted(notice.event_count, 'event')]
+  const first = pages.table.rows[0] && goTo(pages.table.rows[0])
   const rows = isAll ? listed : Math.min(FIRST, listed)
   return (
     <>
@@ -177,6 +178,7 @@ function Events({ notice, base }: { notice: Notice; base: Query }) {
             {isAll ? `Show ${FIRST}` : listed < notice.event_count ? `Show the first ${listed}` : `Show all ${listed}`}
           </LinkButton>
         )}
+        {first && <LinkButton onClick={first}>Show the first in the timeline</LinkButton>}
       </h4>
       <SmallTable
         table={pages.table}

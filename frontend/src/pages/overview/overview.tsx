@@ -208,10 +208,10 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   )
   // A small wait of this rank is no headline.
   const leads = job.verdict === null || job.verdict.severity !== 'info'
-  // Where this rank mostly waits, or this is not known yet, its own communication is not what to fix.
-  const isWaiting = job.fraction !== null || (job.verdict?.rule === 'job_waits' && job.verdict.severity === 'high')
+  // Where ranks wait for each other, or this is not known yet, communication is not what to fix first.
+  const ranksWait = job.fraction !== null || job.verdict?.severity === 'high'
   const isSaid = costs?.notices.some(({ todo }) => todo)
-  const fix = first && !isSaid && !(isWaiting && needsJob(first)) ? firstSentence(first.todo) : ''
+  const fix = first && !isSaid && !(ranksWait && needsJob(first)) ? firstSentence(first.todo) : ''
   return (
     <HeadlineCard below>
       {leads && <JobSentence job={job} profile={profile} />}

@@ -64,8 +64,11 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
   const summary = payloadByName(view, 'summary', 'figures')
   const times = payloadByName(view, 'times', 'breakdown')
   const classes = payloadByName(view, 'classes', 'series')
+  const ofOneMode = payloadByName(view, 'classes', 'breakdown')
   const scatters = ['by_batch', 'by_tokens'].flatMap((name) => payloadByName(view, name, 'scatter') ?? [])
-  const isSteady = summary?.figures.some(({ metric, note }) => metric.key === 'figure_steps' && note.includes('steady'))
+  const isSteady = payloadByName(view, 'answer', 'notices')?.notices.some(({ figures }) =>
+    figures.some(({ metric, note }) => metric.key === 'figure_steps' && note.includes('steady')),
+  )
   if (!summary) return null
   return (
     <div className={layoutCss.grid}>
@@ -82,12 +85,17 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
           </>
         )}
       />
-      {times && times.total > 0 && (
+      {times && (
         <Card className={layoutCss.span12} title={times.title} subtitle={times.subtitle}>
           <BreakdownBar payload={times} onLink={followLink} />
         </Card>
       )}
-      {classes && classes.lines.length > 0 && (
+      {ofOneMode && (
+        <Card className={layoutCss.span12} title={ofOneMode.title} subtitle={ofOneMode.subtitle}>
+          <BreakdownBar payload={ofOneMode} onLink={followLink} />
+        </Card>
+      )}
+      {classes && (
         <Card className={scatters.length > 0 ? layoutCss.span4 : layoutCss.span12} title={classes.title}>
           <Chart series={classes} height={240} />
           <LineKeys lines={classes.lines} className={colorKeyCss.key} />
@@ -96,7 +104,7 @@ function Top({ view, everything, chosen }: { view: View; everything: boolean; ch
       {scatters.map((scatter) => (
         <Card
           key={scatter.name}
-          className={scatters.length > 1 ? layoutCss.span4 : layoutCss.span8}
+          className={!classes ? layoutCss.span6 : scatters.length > 1 ? layoutCss.span4 : layoutCss.span8}
           title={scatter.title}
           subtitle={scatter.subtitle}
         >

@@ -1,16 +1,35 @@
 // The timeline's display options; stored in the URL.
 import { Checkbox, Radio } from '@mantine/core'
+import { useCallback, useMemo } from 'react'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import type { WheelStyle } from '../../lib/wheel'
 import { MenuButton } from '../../parts/menuButton'
 import { setPrefs, usePrefs } from '../../state/prefs'
+import { joinList, splitList } from '../../state/tensorboardHash'
 import { setRoute, useRoute } from '../../state/urlState'
+import type { Hiding } from './footer'
 import toolbarCss from '../../parts/toolbar.module.css'
 
-const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
+const MODES: readonly ColorBy[] = ['kernel', 'kind', 'name', 'module', 'class']
 
-/** Ranges are coloured by name. */
-export const defaultColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
+/** Ranges and kernels are coloured by name. */
+export const defaultColors = (onlyRanges: boolean, hasDevices: boolean): ColorBy =>
+  onlyRanges ? 'name' : hasDevices ? 'kernel' : 'kind'
+
+/** Hidden entries of the legend; stored in the URL. */
+export function useHidden(): Hiding {
+  const { off } = useRoute()
+  const hidden = useMemo(() => new Set(splitList(off)), [off])
+  const onHide = useCallback(
+    (key?: string) => {
+      const next = new Set(key === undefined ? [] : hidden)
+      if (key !== undefined && !next.delete(key)) next.add(key)
+      setRoute({ off: joinList([...next]) })
+    },
+    [hidden],
+  )
+  return useMemo(() => ({ hidden, onHide }), [hidden, onHide])
+}
 
 export function useColors(usual: ColorBy): ColorBy {
   const { colors } = useRoute()
@@ -73,13 +92,14 @@ export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; 
       size="xs"
       label="Colours"
       value={useColors(usual)}
-      onChange={(value) => setRoute({ colors: value === usual ? '' : value })}
+      onChange={(value) => setRoute({ colors: value === usual ? '' : value, off: '' })}
     >
       <div className={toolbarCss.menu}>
+        <Radio size="xs" value="kernel" label="Kernels by name" disabled={!hasDevices} />
         <Radio size="xs" value="kind" label="By kind" />
+        <Radio size="xs" value="class" label="By kernel class" disabled={!hasDevices} />
         <Radio size="xs" value="name" label="By name" />
         <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
-        <Radio size="xs" value="class" label="By kernel class" disabled={!hasDevices} />
       </div>
     </Radio.Group>
   )

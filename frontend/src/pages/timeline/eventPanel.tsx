@@ -6,6 +6,7 @@ import type { Query } from '../../api/client'
 import type { Catalog, ClockInfo, Figure, Profile } from '../../api/payloads'
 import type { Range } from '../../canvas/viewport'
 import { allocationRange } from '../../lib/companions'
+import { shortFrame } from '../../lib/frames'
 import { shortenMiddle } from '../../lib/names'
 import { addressText } from '../../lib/profiles'
 import { CollectivePeers, type PeerCall } from '../../parts/collectivePeers'
@@ -142,8 +143,13 @@ export function EventPanel(props: {
   )
 }
 
-/** Event ids are internal. */
-const withoutNumber = (figures: readonly Figure[]) => figures.filter(({ metric }) => metric.key !== 'event')
+/** Event ids are internal; lines are shortened, as the call stack has their full paths. */
+const withoutNumber = (figures: readonly Figure[]) =>
+  figures
+    .filter(({ metric }) => metric.key !== 'event')
+    .map((figure) =>
+      figure.metric.key === 'code_line' ? { ...figure, value: shortFrame(String(figure.value)) } : figure,
+    )
 
 function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
   const facts = withoutNumber(figures)

@@ -5,7 +5,7 @@ import type { LegendEntry } from '../../canvas/timeline/legend'
 import type { Range } from '../../canvas/viewport'
 import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
-import { shortenMiddle, shortKernel } from '../../lib/names'
+import { shortenMiddle } from '../../lib/names'
 import { Swatch } from '../../widgets/basics'
 import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
@@ -45,8 +45,9 @@ export function TimelineFooter(props: {
   colors: ColorBy
   legend: readonly LegendEntry[]
   holds: RecordedKinds
+  hiding: Hiding
 }) {
-  const { view, busy, notes, found, colors, legend, holds } = props
+  const { view, busy, notes, found, colors, legend, holds, hiding } = props
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
       <span className={css.now}>
@@ -55,15 +56,10 @@ export function TimelineFooter(props: {
         {notes.map((note) => ` · ${note}`)}
         {busy && ' · loading…'}
       </span>
-      <span className={css.key} data-testid="timeline-key">
-        {colors === 'kind' ? (
-          <Kinds holds={holds} />
-        ) : (
-          legend.map(({ label, color }) => (
-            <span key={label} title={label}>
-              <Swatch color={color} /> {shortenMiddle(shortKernel(label), 26)}
-            </span>
-          ))
+      <span className={colors === 'kernel' ? `${css.key} ${css.two}` : css.key} data-testid="timeline-key">
+        <LegendEntries entries={entriesOf(colors, legend, holds)} {...hiding} />
+        {colors === 'kind' && holds.device && (
+          <span title="Kernels that use matrix units, from their name or the trace">◥ matrix units</span>
         )}
       </span>
     </footer>
@@ -83,15 +79,50 @@ function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']
 
 export const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
 
-function Kinds({ holds }: { holds: RecordedKinds }) {
+/** Kinds, names or classes; kinds come before names of kernels, whose number changes. */
+export function entriesOf(colors: ColorBy, legend: readonly LegendEntry[], holds: RecordedKinds): LegendEntry[] {
+  if (colors !== 'kind' && colors !== 'kernel') return [...legend]
+  const kinds = KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => ({
+    key: kind,
+    label,
+    color: categoryColor(kind),
+  }))
+  return colors === 'kind' ? kinds : [...kinds.filter(({ key }) => key !== 'kernel'), ...legend]
+}
+
+/** Hidden entries, and a way to hide or show one; without a key, all are shown. */
+export interface Hiding {
+  hidden: ReadonlySet<string>
+  onHide: (key?: string) => void
+}
+
+/** Entries that hide or show their events. Hidden ones stay. */
+export function LegendEntries(props: { entries: readonly LegendEntry[] } & Hiding) {
+  const { entries, hidden, onHide } = props
+  const others = [...hidden].filter((key) => entries.every((entry) => entry.key !== key))
+  const rest = others.map((key) => ({ key, label: key.replace(/^=/, ''), color: '' }))
   return (
     <>
-      {KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => (
-        <span key={kind}>
-          <Swatch color={categoryColor(kind)} /> {label}
-        </span>
-      ))}
-      {holds.device && <span title="Kernels that use matrix units, from their name or the trace">◥ matrix units</span>}
+      {hidden.size > 0 && (
+        <button type="button" className={css.all} onClick={() => onHide()}>
+          Show all
+        </button>
+      )}
+      {[...rest, ...entries].map(({ key, label, color }) => {
+        const isHidden = hidden.has(key)
+        return (
+          <button
+            key={key}
+            type="button"
+            aria-pressed={!isHidden}
+            title={`${label}: click to ${isHidden ? 'show' : 'hide'}`}
+            className={isHidden ? css.off : undefined}
+            onClick={() => onHide(key)}
+          >
+            <Swatch color={color} idle={isHidden} /> {shortenMiddle(label, 26)}
+          </button>
+        )
+      })}
     </>
   )
 }

@@ -3,22 +3,25 @@ import { ActionIcon, Button } from '@mantine/core'
 import { type ReactNode, type RefObject, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Profile } from '../../api/payloads'
+import type { Spot } from '../../canvas/timeline/model'
 import type { MenuSpot, TimelineViewport } from '../../canvas/timeline/timelineViewport'
 import type { Range } from '../../canvas/viewport'
 import { format, precise } from '../../lib/format'
-import { matcher } from '../../lib/search'
-import { SearchBox } from '../../parts/tableSection'
+import { isPlainSearch, matcher } from '../../lib/search'
 import { rangeOf, useWindow } from '../../parts/useWindow'
 import { readBookmarks } from '../../state/bookmarks'
 import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
 import { hostWindow, setRoute, useRoute } from '../../state/urlState'
+import { SmallButton } from '../../widgets/basics'
 import { DownIcon, UpIcon } from '../../widgets/icons'
 import { Split } from '../../widgets/split'
 import { addBookmark, BookmarksMenu } from './bookmarksMenu'
 import { CanvasHint } from './canvasHint'
 import { CanvasMenu, type TrackMenuActions } from './canvasMenu'
 import { count } from './footer'
+import { HitsPanel } from './hitsPanel'
 import type { TimelineOverlays } from './overlays'
+import { QueryBox } from './queryBox'
 import { panelsOf, type SummaryTrack } from './rangePanel'
 import toolbarCss from '../../parts/toolbar.module.css'
 import frameCss from '../../parts/viewFrame.module.css'
@@ -40,7 +43,7 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   const { gutter, wheel } = usePrefs()
   const { view, lastSent, onView, undo } = useWindow(first, whole)
   const search = route.search ?? ''
-  const matches = useMemo(() => matcher(search), [search])
+  const matches = useMemo(() => (isPlainSearch(search) ? matcher(search) : null), [search])
   const range = rangeOf(route.from_ns, route.to_ns)
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const steps = useMemo(
@@ -110,6 +113,9 @@ export function TimelineFrame(props: {
   /** Start of the selected event, for a bookmark. */
   selected: number | null
   base: Query
+  /** The profile of the hits, if another one. */
+  hitBase?: Query
+  onHit: (event: number, at: Spot) => void
   eventPanel: ReactNode
   /** The track whose summary is open. */
   track?: SummaryTrack | null
@@ -122,13 +128,12 @@ export function TimelineFrame(props: {
   const { view, search, range, bookmarks, note, setNote, isText, setText, measuring, isScrolled, menu, canvas } = state
   const { trackMenu, hidden } = props
   const prefs = usePrefs()
+  const route = useRoute()
   return (
     <div className={`${frameCss.page} ${css.page}`}>
       <div data-testid="toolbar" className={`${toolbarCss.toolbar} ${css.tight}`}>
-        <SearchBox
+        <QueryBox
           value={search}
-          onChange={(next) => setRoute({ search: next })}
-          placeholder="Search names, text or /regex/"
           onStep={go}
           error={found?.problem}
           searchNote={{
@@ -159,6 +164,9 @@ export function TimelineFrame(props: {
         onShare={(panel) => setPrefs({ panel })}
         below={panelsOf({
           event: props.eventPanel,
+          hits: route.list === '1' && found && !found.problem && (
+            <HitsPanel found={found} base={props.hitBase ?? base} onGo={props.onHit} />
+          ),
           range,
           view,
           track: props.track ?? null,
@@ -189,7 +197,7 @@ export function TimelineFrame(props: {
   )
 }
 
-const HIT_STEPS_WIDTH = 190
+const HIT_STEPS_WIDTH = 232
 
 function HitSteps(props: {
   found: NonNullable<TimelineOverlays['searchHits']>
@@ -198,6 +206,7 @@ function HitSteps(props: {
 }) {
   const { found, go, of } = props
   const { total, position } = found
+  const isListed = useRoute().list === '1'
   const text = position === null ? `${count(total)} found` : `${count(position + 1)} of ${count(total)}`
   return (
     <span data-testid="hits" className={hitStepsCss.hits} role="status">
@@ -208,6 +217,9 @@ function HitSteps(props: {
       <ActionIcon variant="subtle" size="sm" aria-label="Next hit" disabled={!total} onClick={() => go(1)}>
         <DownIcon />
       </ActionIcon>
+      <SmallButton aria-pressed={isListed} disabled={!total} onClick={() => setRoute({ list: isListed ? '' : '1' })}>
+        List
+      </SmallButton>
     </span>
   )
 }

@@ -9,7 +9,7 @@ import type { Spot } from '../../canvas/timeline/model'
 import { type Arrow, type Gap, type Point, topLevelGaps } from '../../canvas/timeline/scene'
 import type { Range } from '../../canvas/viewport'
 import { format } from '../../lib/format'
-import { matcher, parseSearch } from '../../lib/search'
+import { isPlainSearch, matcher, parseSearch } from '../../lib/search'
 import type { Row } from '../../lib/tableRows'
 import { numberOf, payloadByName } from '../../parts/payloadByName'
 import { useActivity } from '../../state/activity'
@@ -41,10 +41,14 @@ export interface TimelineOverlays {
     total: number | null
     inSight: number | null
     totalNs: number
+    /** Null without steps. */
+    perStep: { events: number; ns: number } | null
     position: number | null
     /** Why nothing can be found. */
     problem: string | null
   } | null
+  /** Names of the hits of a query that the page cannot read; null without one. */
+  matches: ((name: string) => boolean) | null
   /** Notes about overlays that are too many to draw. */
   notes: string[]
   go(by: -1 | 1): void
@@ -68,17 +72,17 @@ export function useOverlays(
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // Overlays computed from all events wait for the events.
   const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
-  const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
+  const { hits, marks, found, go, highlight } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
   const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
   const extras = useMemo(
-    () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks, failures }),
-    [arrows, gaps, hits, marks, counters, steps, bookmarks, failures],
+    () => ({ arrows, gaps, hits, hitEvents: highlight.events, marks, counters, steps, bookmarks, failures }),
+    [arrows, gaps, hits, highlight, marks, counters, steps, bookmarks, failures],
   )
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
   if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show them`)
-  return { extras, selected, searchHits: found, notes, go }
+  return { extras, selected, searchHits: found, matches: highlight.matches, notes, go }
 }
 
 export function useSelectedEvent(
@@ -203,7 +207,10 @@ function seriesOf(
 }
 
 /** The search, or a row's filters. Read on demand: key presses are faster than React. */
-function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
+export function searchOf({
+  search = '',
+  hit = '',
+}: ReturnType<typeof readRoute>): { search: string; where: string[]; in: string } | null {
   const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
   // Without a matching name, search in arguments, such as graph annotations.
@@ -293,19 +300,35 @@ export function useHits(
     if (!wanted || payload?.kind !== 'series') return []
     return payload.lines[0].values.map((value) => value ?? 0)
   }, [everywhere, wanted])
+  const isQuery = wanted && !isPlainSearch(search ?? '')
+  const highlight = useMemo(() => highlightOf(isQuery ? inSight : null), [isQuery, inSight])
+  const stepNs = numberIn(everywhere, 'summary', 'found_step_ns')
   const found = wanted
     ? {
         total: numberIn(everywhere, 'summary', 'events'),
         inSight: numberIn(inSight, 'summary', 'events'),
         totalNs: numberIn(everywhere, 'summary', 'total_ns') ?? 0,
+        perStep:
+          stepNs === null ? null : { events: numberIn(everywhere, 'summary', 'found_per_step') ?? 0, ns: stepNs },
         position: at,
-        problem: problem?.what ?? null,
+        problem: problem && `${problem.what} ${problem.do}`,
       }
     : null
-  return { hits, marks, found, go }
+  return { hits, marks, found, go, highlight }
 }
 
-const spotOfRow = (row: Table['rows'][number]): Spot => ({
+/** The hits in sight by event, or by name if there are too many; null: nothing is dimmed. */
+function highlightOf(inSight: View | null) {
+  const [hits, names] = (['hits', 'names'] as const).map((name) => inSight && payloadByName(inSight, name, 'table'))
+  const isAll = (table: Table | null) => table !== null && table.rows.length === table.matched_rows
+  const found = isAll(names) ? new Set(names?.rows.map((row) => String(row.name))) : null
+  return {
+    events: isAll(hits) ? new Set(hits?.rows.map((row) => Number(row.event))) : null,
+    matches: found && ((name: string) => found.has(name)),
+  }
+}
+
+export const spotOfRow = (row: Table['rows'][number]): Spot => ({
   lane: Number(row.lane),
   row: Number(row.row),
   start: Number(row.start_ns),

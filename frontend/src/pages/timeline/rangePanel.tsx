@@ -6,12 +6,13 @@ import { type Query, windowUrl } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Range } from '../../canvas/viewport'
 import { counted, format } from '../../lib/format'
-import { figureOf } from '../../parts/payloadByName'
+import { figureOf, numberOf, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { useView } from '../../state/data'
 import { usePages } from '../../state/tablePages'
-import { setRoute } from '../../state/urlState'
+import { setRoute, useRoute } from '../../state/urlState'
 import { Card, SmallButton } from '../../widgets/basics'
+import { Switch } from '../../widgets/choice'
 import { ProblemPanel } from '../../widgets/problem'
 import { DataTable } from '../../widgets/table'
 import textCss from '../../widgets/text.module.css'
@@ -47,9 +48,16 @@ function RangePanel(props: {
   )
   const [order, setOrder] = useState<Order>({ key: '', desc: true })
   const [open, setOpen] = useState('')
-  const resource = useView('range', asked)
-  const query = useMemo(() => ({ sort: order.key, desc: order.desc, search, where: [] }), [order, search])
-  const pages = usePages('range', 'range', asked, query)
+  const { within } = useRoute()
+  const resource = useView('range', { ...asked, search })
+  const tabs = useMemo(() => (resource.data ? tabsOf(resource.data) : []), [resource.data])
+  const tab = (tabs.find(({ value }) => value === within) ?? tabs[0])?.value ?? ''
+  const isStreams = tab === STREAMS
+  const query = useMemo(
+    () => ({ sort: order.key, desc: order.desc, search, where: isStreams || !tab ? [] : [`range_group:${tab}`] }),
+    [order, search, tab, isStreams],
+  )
+  const pages = usePages('range', isStreams ? 'range_streams' : 'range', asked, query, tab !== '')
   return (
     <Card
       className={css.range}
@@ -57,6 +65,17 @@ function RangePanel(props: {
       subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
       actions={
         <span className={textCss.row}>
+          {tabs.length > 1 && (
+            <Switch
+              label="Group of events"
+              value={tab}
+              options={tabs}
+              onChange={(next) => {
+                setRoute({ within: next })
+                setOrder({ key: '', desc: true })
+              }}
+            />
+          )}
           {isMarked && <SmallButton onClick={() => onShow(range)}>Zoom to range</SmallButton>}
           <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
             Export range
@@ -69,6 +88,8 @@ function RangePanel(props: {
     >
       {resource.problem ? (
         <ProblemPanel problem={resource.problem} />
+      ) : resource.data && tabs.length === 0 ? (
+        <p className={textCss.none}>No event {search ? 'in the range matches the search' : 'in the range'}.</p>
       ) : (
         <DataTable
           pages={pages}
@@ -77,8 +98,12 @@ function RangePanel(props: {
           shown={null}
           nameStyle="kernel"
           open={open}
-          onOpen={setOpen}
-          detail={(row, table) => <RowDetail row={row} table={table} base={asked} stacks={false} />}
+          onOpen={isStreams ? undefined : setOpen}
+          detail={
+            isStreams
+              ? undefined
+              : (row, table) => <RowDetail row={row} table={table} base={{ ...asked, search }} stacks={false} />
+          }
           label="Events in the range"
         />
       )}
@@ -86,10 +111,24 @@ function RangePanel(props: {
   )
 }
 
+const STREAMS = 'streams'
+const GROUPS = { kernel: 'Kernels', operator: 'Operators', python: 'Python', annotation: 'Annotations', other: 'Other' }
+
+/** Groups with events, kernels first; streams if there are several. */
+export function tabsOf(view: View): { value: string; label: string }[] {
+  const groups = payloadByName(view, 'groups', 'figures')
+  const tabs = Object.entries(GROUPS)
+    .filter(([key]) => numberOf(groups, `${key}_events`))
+    .map(([value, label]) => ({ value, label }))
+  const streams = payloadByName(view, 'range_streams', 'table')?.total_rows ?? 0
+  return streams > 1 ? [...tabs, { value: STREAMS, label: 'By stream' }] : tabs
+}
+
 function Devices({ view }: { view: View }) {
   const { summary, range_devices: devices } = view.payloads
   const events = summary?.kind === 'figures' ? figureOf(summary, 'events') : undefined
   const rows = devices?.kind === 'table' ? devices.rows : []
+  const idle = summary?.kind === 'figures' ? figureOf(summary, 'waiting_threads') : undefined
   return (
     <>
       {events && counted(Number(events.value), 'event')}
@@ -99,6 +138,7 @@ function Devices({ view }: { view: View }) {
           {format(Number(row.busy_ratio), 'ratio')}
         </span>
       ))}
+      {idle && <span title={idle.note}> · without {counted(Number(idle.value), 'thread')} that only wait</span>}
     </>
   )
 }
@@ -106,6 +146,7 @@ function Devices({ view }: { view: View }) {
 /** The selected event, and the marked range or the summary of a track; null if there are none. */
 export function panelsOf(props: {
   event: ReactNode
+  hits: ReactNode
   range: Range | null
   view: Range
   track: SummaryTrack | null
@@ -113,11 +154,12 @@ export function panelsOf(props: {
   search: string
   onShow: (range: Range) => void
 }): ReactNode {
-  const { event, range, view, ...rest } = props
+  const { event, hits, range, view, ...rest } = props
   const span = range ?? (rest.track ? view : null)
-  if (!event && !span) return null
+  if (!event && !span && !hits) return null
   return (
     <div className={panelsCss.panels}>
+      {hits}
       {event}
       {span && (
         <RangePanel

@@ -19,7 +19,8 @@ import { setRoute, useRoute } from '../../state/urlState'
 import { CloseButton, Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
-import { DisplayMenu, defaultColors, useColors } from './displayMenu'
+import { DisplayMenu, defaultColors, useColors, useHidden } from './displayMenu'
+import { EventOrigin } from './eventOrigin'
 import { EventPanel } from './eventPanel'
 import { TimelineEventText } from './eventText'
 import { recordedKinds, TimelineFooter } from './footer'
@@ -97,16 +98,18 @@ function Page(
   const state = useTimelineState(first, model, opened)
   const { view, search, steps, event, isText } = state
   const tracks = useTracks()
-  const usual = defaultColors(model.head.is_range_trace)
+  const usual = defaultColors(model.head.is_range_trace, model.head.busy_is_device)
   const wish = useColors(usual)
   // CPU events have no class.
-  const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
+  const colors = (wish === 'class' || wish === 'kernel') && !model.head.busy_is_device ? 'kind' : wish
+  const hiding = useHidden()
+  const origin = useCallback((event: number) => <EventOrigin event={event} base={profile} />, [profile])
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => engine.current?.reveal(spot), [engine])
   // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
-  const { extras, selected, searchHits, notes, go } = useOverlays(
+  const { extras, selected, searchHits, matches, notes, go } = useOverlays(
     profile,
     view,
     event,
@@ -211,6 +214,7 @@ function Page(
       }
       selected={selected?.start ?? null}
       base={profile}
+      onHit={goTo}
       track={summary}
       trackMenu={trackMenu}
       hidden={{ count: tracks.arrangement.hidden.length, show: () => setRoute({ hide: '' }) }}
@@ -239,9 +243,12 @@ function Page(
       ) : (
         <TimelineCanvas
           {...state.canvas}
+          matches={state.canvas.matches ?? matches}
           model={model}
           colors={colors}
           classes={classes}
+          hidden={hiding.hidden}
+          origin={origin}
           selected={selected}
           picked={pickedSpots}
           arrangement={tracks.arrangement}
@@ -264,6 +271,7 @@ function Page(
         colors={colors}
         legend={legend}
         holds={holds}
+        hiding={hiding}
       />
     </TimelineFrame>
   )

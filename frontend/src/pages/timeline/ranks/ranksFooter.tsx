@@ -10,8 +10,7 @@ import { categoryColor } from '../../../lib/color'
 import { counted, format } from '../../../lib/format'
 import type { KernelClasses } from '../../../lib/kernelClasses'
 import type { Way } from '../../../lib/rankAxis'
-import { Swatch } from '../../../widgets/basics'
-import { KINDS, type RecordedKinds, recordedKinds } from '../footer'
+import { type Hiding, KINDS, LegendEntries, type RecordedKinds, recordedKinds } from '../footer'
 import type { Clocks, LinkedCollectives } from './useCollectives'
 import css from '../footer.module.css'
 
@@ -38,13 +37,14 @@ export function RanksFooter(props: {
   detail: Detail
   colors: ColorBy
   classes: KernelClasses | null
+  hiding: Hiding
 }) {
-  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes } = props
+  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes, hiding } = props
   const lasts = linkedCalls && linkedCalls.linked > 0 ? lateRankEntries(linkedCalls.collectives, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
       ? [...new Map([...(classes?.values() ?? [])].map(({ key, title }) => [key, title]))]
-      : colors === 'kind'
+      : colors === 'kind' || colors === 'kernel'
         ? kindsOf(
             sections.flatMap(({ model }) => (model ? [model.head] : [])),
             detail,
@@ -65,11 +65,7 @@ export function RanksFooter(props: {
           </span>
         ))}
         {lasts.length > 0 && kinds.length > 0 && <span>bars:</span>}
-        {kinds.map(([kind, label]) => (
-          <span key={kind}>
-            <Swatch color={categoryColor(kind)} /> {label}
-          </span>
-        ))}
+        <LegendEntries entries={kinds.map(([key, label]) => ({ key, label, color: categoryColor(key) }))} {...hiding} />
       </span>
     </footer>
   )

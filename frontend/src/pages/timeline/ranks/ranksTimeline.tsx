@@ -25,7 +25,7 @@ import { Placeholder } from '../../../widgets/basics'
 import { Choice } from '../../../widgets/choice'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
-import { ColorsChoice, useColors, WheelChoice } from '../displayMenu'
+import { ColorsChoice, useColors, useHidden, WheelChoice } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
 import { TimelineFrame, useTimelineState } from '../frame'
@@ -207,16 +207,21 @@ function Page(props: {
   const { spot, arrows } = useSelectedEvent(query, event)
   const onAxis = placements.get(at) ?? SAME
   const name = at === '' ? open.worker : rankName(at)
-  const { found, go } = useRankHits(query, view, onAxis, event, engine)
+  const { found, go, highlight } = useRankHits(query, view, onAxis, event, engine)
   const selected = useMemo(
     () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
     [spot, arrows, at, event],
   )
   const hasDevices = model.head.busy_is_device
   const wished = useColors('kind')
-  const colors = wished === 'class' && !hasDevices ? 'kind' : wished
+  const colors = (wished === 'class' || wished === 'kernel') && !hasDevices ? 'kind' : wished
+  const hiding = useHidden()
   const opens = useMemo<Query>(() => ({ ...open, window: base.window }), [open, base.window])
   const { classes } = useKernelClasses(opens, colors === 'class')
+  const showEvent = (next: number, to: Range) => {
+    engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+    setRoute({ event: String(next) })
+  }
   const goTo = usePartner(open, at, ranks, catalog, query, placements, known, engine)
   return (
     <TimelineFrame
@@ -262,6 +267,8 @@ function Page(props: {
       }
       selected={null}
       base={opens}
+      hitBase={query}
+      onHit={showEvent}
       eventPanel={
         event !== null && (
           <EventPanel
@@ -270,10 +277,7 @@ function Page(props: {
             catalog={catalog}
             profile={profile}
             isElsewhere={at !== ''}
-            onGo={(next, to) => {
-              engine.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
-              setRoute({ event: String(next) })
-            }}
+            onGo={showEvent}
             onClose={() => setRoute({ event: '', at: '' })}
             onPartner={goTo}
           />
@@ -297,10 +301,12 @@ function Page(props: {
       ) : (
         <RanksCanvas
           {...state.canvas}
+          matches={state.canvas.matches ?? highlight.matches}
           placing={placing}
           collectives={collectives}
           colors={colors}
           classes={classes}
+          hidden={hiding.hidden}
           selected={selected}
           steps={steps}
           bookmarks={bookmarks}
@@ -320,6 +326,7 @@ function Page(props: {
         sections={sections}
         linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
         detail={detail}
+        hiding={hiding}
         colors={colors}
         classes={classes}
       />
