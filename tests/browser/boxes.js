@@ -8,7 +8,7 @@
 
   // Of a segmented control the labels are seen, its inputs are not; the skip link comes with the focus.
   const isSeen = (control, box) =>
-    box.width > 1 && box.height > 1 && box.bottom > 0 && getComputedStyle(control).opacity !== '0' && control.checkVisibility()
+    box.width > 1 && box.height > 1 && box.bottom > 0 && control.checkVisibility({ checkOpacity: true })
 
   // The part of a control that everything around it lets through, the box it stands in, and whether one scrolls to the rest.
   const surroundings = (control, box) => {
@@ -35,7 +35,7 @@
     const hit = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
     if (!hit) return false
     const labels = [...(control.labels ?? [])]
-    return [control, ...labels].some((node) => node.contains(hit)) || hit.contains(control) || hit.closest('[role=columnheader]') || sticky(hit)?.parentElement.contains(control)
+    return [control, ...labels].some((node) => node.contains(hit)) || hit.contains(control) || hit.closest('[role=columnheader], th') || sticky(hit)?.parentElement.contains(control)
   }
 
   const over = Math.max(page.scrollWidth, document.body.scrollWidth) - wide

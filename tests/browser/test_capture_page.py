@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
@@ -13,7 +15,7 @@ RUN = "synthetic_graphs_beside"
 def test_what_lies_beside_is_chosen_and_may_be_changed(visit: Open) -> None:
     tab = visit(size=(1000, 700))
     frame = tab.follow(view="kernels", run=RUN)
-    picker = frame.get_by_role("button", name="Capture")
+    picker = frame.get_by_role("button", name=re.compile("^Capture"))
     expect(picker).to_have_text("Capture (found): capture_traces/bs_8")
     assert tab.overflow() == 0
     picker.click()

@@ -63,6 +63,7 @@ def life_on_the_curve(frame: Frame) -> tuple[float, float] | None:
 
 def a_row_under_the_pointer_or_the_focus_stands_on_the_curve(tab: Tab) -> None:
     place = {"run": "synthetic_gpu", "device": "cuda:0"}
+    tab.resize(1440, 1200)  # rows are hovered without scrolling
     frame = tab.follow(**place, view="memory", group="memory_events", sort="lifetime_ns")
     blocks = ask(tab.address, "table/memory/memory_events", **place, sort="lifetime_ns")["rows"]
     x = ask(tab.address, "view/memory", **place)["payloads"]["curve"]["x"]

@@ -207,6 +207,7 @@ function TrackHead(props: {
         aria-label={title}
         data-track={id}
         data-testid="track-head"
+        data-tile
         className={to === null ? css.head : `${css.head} ${css.dragged}`}
         style={{ top, height: height - 1 }}
         onFocus={onFocus}
