@@ -101,7 +101,7 @@ test('device work without an operator opens to its reasons', async () => {
 
 test('top-level operators have shares, and a row says as many calls as its details', async () => {
   await open({ ...RUN, view: 'operators', group: 'operators_outermost' })
-  expect(all('[role=columnheader]').map(textOf).join()).toContain('Device share')
+  expect(all('[role=columnheader]').map(textOf).join()).toContain('GPU share')
   await click(all('[role=rowheader] [aria-expanded=false]')[1])
   const calls = textOf(one('[role=cell]', one('[role=row]:has([aria-expanded=true])')))
   expect(textOf(byTest('detail'))).toContain(`Calls${calls}`)

@@ -226,3 +226,5 @@ class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
     """Views that do not apply, with reasons. They are not in the navigation, but links may lead to them."""
     capture: CaptureInfo | None = None
     """Set only for a trace that is ready and launches CUDA graphs."""
+    device_word: str = "GPU"
+    """Word for the devices of the profile: GPU, NPU or Device."""

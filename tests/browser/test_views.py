@@ -58,7 +58,7 @@ COMPANIONS = (
     Companion("execution_nodes", {"run": "execution_trace_cpu"}, "contains no times"),
     Companion("ranks_kernels", {"run": "synthetic_ddp"}, "rank2 is the slowest for"),
     Companion("cluster", {"run": "synthetic_ascend_cluster"}, "Rank 4 computes"),
-    Companion("parallelism", {"run": "synthetic_sharded"}, "Device time in 2 steps: experts"),
+    Companion("parallelism", {"run": "synthetic_sharded"}, "GPU time in 2 steps: experts"),
 )
 
 

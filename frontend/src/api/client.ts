@@ -1,4 +1,5 @@
 // Typed GET requests to the plugin's routes.
+import { tableInWords, viewInWords } from '../lib/deviceWords'
 import { PER_STEP_VIEWS, tablePerStep, viewPerStep } from '../lib/perStep'
 import type { Catalog, Problem, Profile, Table, View } from './payloads'
 
@@ -101,27 +102,31 @@ export async function getProfile(query: Query, signal?: AbortSignal): Promise<Pr
   return answer.state === 'ready' ? answer.data : answer.profile
 }
 
-/** Answers of views that follow the switch are divided by the steps of the query. */
-async function perStep<T>(
+/** Answers in the words of the profile. Those of views that follow the switch are divided by the steps of the query. */
+async function presented<T>(
   view: string,
   query: Query,
   asked: Promise<Answer<T>>,
+  inWords: (data: T) => T,
   divide: (data: T, steps: number) => T,
 ): Promise<Answer<T>> {
   const answer = await asked
+  if (answer.state !== 'ready') return answer
+  const data = inWords(answer.data)
   const steps = query[PER_STEP]
-  if (answer.state !== 'ready' || typeof steps !== 'number' || steps < 2 || !PER_STEP_VIEWS.has(view)) return answer
-  return { state: 'ready', data: divide(answer.data, steps) }
+  const isDivided = typeof steps === 'number' && steps > 1 && PER_STEP_VIEWS.has(view)
+  return { state: 'ready', data: isDivided ? divide(data, steps) : data }
 }
 
 export const getView = (id: string, query: Query, signal?: AbortSignal) =>
-  perStep(id, query, get<View>(`view/${encodeURIComponent(id)}`, query, signal), viewPerStep)
+  presented(id, query, get<View>(`view/${encodeURIComponent(id)}`, query, signal), viewInWords, viewPerStep)
 
 export const getTable = (view: string, table: string, query: Query, signal?: AbortSignal) =>
-  perStep(
+  presented(
     view,
     query,
     get<Table>(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, query, signal),
+    tableInWords,
     tablePerStep,
   )
 

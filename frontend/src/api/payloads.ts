@@ -121,6 +121,7 @@ export interface Profile {
   clock: ClockInfo | null
   data_notice_count: number
   default_view: string
+  device_word: string
   events_read: number
   features: string[]
   fraction: number

@@ -4,6 +4,7 @@ import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 
 import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
+import { setDeviceWord } from '../lib/deviceWords'
 import { placeOf } from '../lib/exportNames'
 import { shortenMiddle } from '../lib/names'
 import { pagesOf } from '../lib/pages'
@@ -95,11 +96,13 @@ function Frame() {
     window.addEventListener('message', onMessage)
     return () => window.removeEventListener('message', onMessage)
   }, [refresh])
+  if (profile) setDeviceWord(profile.device_word)
   const view = openedView(profile, route.view)
   const isReady = profile?.state === 'ready'
   const tour = useTour(isReady, view)
   useEffect(() => {
-    if (profile) setDefaultView(profile.default_view)
+    if (!profile) return
+    setDefaultView(profile.default_view)
   }, [profile])
   useEffect(() => {
     if (view !== 'overview') loadPages().catch(() => {})

@@ -98,6 +98,7 @@ def profile_of(entry: Entry) -> Profile:
         clock=summary.clock if summary else None,
         trace_steps=summary.trace_steps if summary else [],
         absent=summary.absent if summary else [],
+        device_word=summary.device_word if summary else "GPU",
     )
 
 

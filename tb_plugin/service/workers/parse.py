@@ -75,6 +75,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Name of the devices with recorded work. Empty without such work."""
     ranks: list[str] = []
     """Ranks of a merged file. Each has a column file and a summary. Empty if the file contains one rank."""
+    device_word: str = "GPU"
+    """Word for the devices of the profile."""
 
 
 def rank_ending(rank: str, ending: str) -> str:
@@ -299,6 +301,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         outline.has_captures,
         absent,
         outline.device,
+        device_word=outline.device_word,
     )
 
 

@@ -18,10 +18,10 @@ import css from './compareBar.module.css'
 
 export const MEASURES = [
   { value: '', label: 'Time: automatic' },
-  { value: 'device_self_ns', label: 'Device self time' },
-  { value: 'device_total_ns', label: 'Device total time' },
-  { value: 'host_self_ns', label: 'Host self time' },
-  { value: 'host_total_ns', label: 'Host total time' },
+  { value: 'device_self_ns', label: 'GPU self time' },
+  { value: 'device_total_ns', label: 'GPU total time' },
+  { value: 'host_self_ns', label: 'CPU self time' },
+  { value: 'host_total_ns', label: 'CPU total time' },
 ]
 
 export function baselineState(baseline: Address | null, steps = '', window = '', capture = ''): Values {
@@ -121,7 +121,7 @@ export function CompareBar(props: {
       <div className={css.how}>
         <Choice
           size="sm"
-          title="Automatic: device time if device work changed most, otherwise host time"
+          title="Automatic: GPU time if GPU work changed most, otherwise CPU time"
           label="Time in the call tree and the tables"
           value={measure}
           onChange={(next) => setRoute({ measure: next }, true)}

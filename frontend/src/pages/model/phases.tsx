@@ -148,7 +148,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   if (!found) return null
   const { row, root, inner, step } = found
   const naming = figureValue(payloadByName(view, 'names', 'figures'), 'phase_naming')
-  const title = tree.columns.find(({ metric }) => metric.key === DEVICE)?.metric.title ?? 'Device'
+  const title = tree.columns.find(({ metric }) => metric.key === DEVICE)?.metric.title ?? 'GPU'
   const word = title === 'Device' ? 'device' : title
   const divided = tree.columns.some(({ metric }) => metric.key === HOST && isPerStep(metric))
   const number = (key: string) => Number(row[key] ?? 0)

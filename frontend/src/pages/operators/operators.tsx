@@ -81,7 +81,7 @@ function RuntimeCalls({ view }: { view: View }) {
   if (!time || !ratio) return null
   return (
     <span data-testid="left-out">
-      Host self excludes <Value value={time.value} unit={time.metric.unit} /> (
+      CPU self excludes <Value value={time.value} unit={time.metric.unit} /> (
       <Value value={ratio.value} unit={ratio.metric.unit} /> of operator self time) spent in runtime calls.{' '}
       <LinkButton onClick={() => openView('launches')}>Show runtime calls</LinkButton>
     </span>

@@ -1,6 +1,7 @@
 // Parallelism: device time by method, and its exposed part.
 
 import type { Table, View } from '../../api/payloads'
+import { deviceWord } from '../../lib/deviceWords'
 import { format } from '../../lib/format'
 import { HeadlineSentence, SummaryCard } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
@@ -52,5 +53,5 @@ function answered(roles: Table, steps: string): string {
       const hidden = exposed > 0 ? `${format(exposed, 'ns')} exposed` : 'all overlapped'
       return `${method} ${format(device, 'ns')} (${hidden})`
     })
-  return `Device time${steps && ` ${steps}`}: ${told.join(', ')}. Exposed means not overlapped with compute.`
+  return `${deviceWord()} time${steps && ` ${steps}`}: ${told.join(', ')}. Exposed means not overlapped with compute.`
 }

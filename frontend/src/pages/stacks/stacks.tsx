@@ -4,6 +4,7 @@ import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, Tree, View } from '../../api/payloads'
+import { deviceWord } from '../../lib/deviceWords'
 import { format } from '../../lib/format'
 import { splitIds } from '../../lib/laneOrder'
 import { KINDS, packageColors, packageLabel } from '../../lib/packageColors'
@@ -31,9 +32,9 @@ const FRAMES = [
   { value: 'python', label: 'Python' },
   { value: 'operators', label: 'Operators' },
 ]
-const WEIGHTS = [
-  { value: '', label: 'Host time' },
-  { value: 'device', label: 'Device time' },
+const weights = () => [
+  { value: '', label: 'CPU time' },
+  { value: 'device', label: `${deviceWord()} time` },
 ]
 const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
 
@@ -88,7 +89,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   // Hide pickers without a choice, unless one is set.
   const selects = [
     ...(of || hasBoth ? [{ key: 'of', label: 'Frame type', value: of, data: FRAMES }] : []),
-    ...(weight || hasDevice ? [{ key: 'weight', label: 'Measure', value: weight, data: WEIGHTS }] : []),
+    ...(weight || hasDevice ? [{ key: 'weight', label: 'Measure', value: weight, data: weights() }] : []),
   ]
   const lead = (
     <>
