@@ -150,6 +150,23 @@ def test_a_recording_of_the_device_alone_names_no_cause_on_the_host() -> None:
     assert gap(builder, 10, 100) == {"not_recorded": 90}
 
 
+@pytest.mark.parametrize(("silence", "cause"), [(990, "python"), (1010, "not_recorded")])
+def test_long_silence_on_the_cpu_is_not_python(silence: int, cause: str) -> None:
+    """Between two launches, no CPU event is recorded: after a millisecond, nobody knows what the CPU did."""
+    builder = trace().device(0).op("first", 0, 5).launches(kernel("k", 4, 1))
+    builder.op("last", 5 + silence, 5).launches(kernel("l", 10, 20 + silence), dur=2)
+    assert gap(builder, 5, 5 + silence) == {cause: silence}
+    assert set(gap(builder.python("f", 0, 2000), 5, 5 + silence)) == {"python"}, "Python calls are recorded"
+
+
+def test_a_long_function_of_a_server_is_no_initialisation() -> None:
+    """MTIA servers record their own functions as runtime calls."""
+    builder = trace().step(1, 0, 21 * SECOND).op("first", 0, 5).launches(kernel("k", 20, 10))
+    builder.call(40, 20 * SECOND, name="predictor_executor::run gif_thread_id:7")
+    builder.op("last", 20 * SECOND + 100, 5).launches(kernel("l", 10, 20 * SECOND + 120), dur=2)
+    assert gap(builder, 40, 20 * SECOND + 40) == {"dispatch": 20 * SECOND}
+
+
 def test_a_launch_that_is_not_recorded() -> None:
     builder = trace().op("first", 0, 5).launches(kernel("k", 20, 10)).on_device(kernel("l", 10, 90)).device(0)
     assert gap(builder) == {"not_recorded": 60}
