@@ -144,7 +144,7 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        text=f"Per step, {{run_kernels}} small kernels ({{run_classes}}) run between matmuls and attention. They "
+        text=f"{s.per_step_words} {{run_kernels}} kernels ({{run_classes}}) run between matmuls and attention. They "
         f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
         f"{plural(s.per_step(len(longest)), 'sequence')}"
         + (", mostly at {run_line}." if line else ".")

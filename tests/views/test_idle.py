@@ -18,6 +18,7 @@ from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, payload_of, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
@@ -373,6 +374,25 @@ def test_causes_sum_to_the_idle_time_of_every_device_and_step(name: str) -> None
         assert {title: row["idle_ns"] / devices for title, row in rows.items()} == pytest.approx(
             {title: mean for title, mean in means.items() if mean}
         )
+
+
+def test_unrecorded_causes_are_not_named_python() -> None:
+    builder = trace().device(0).op("first", 0, 5).launches(kernel("k", 4, 1))
+    builder.op("last", 5000, 5).launches(kernel("l", 10, 5020), dur=2)
+    (notice,) = [each.notice for each in findings_of(builder.table(), None).all if each.rule.id == "low_utilization"]
+    assert "does not contain the cause of most of its idle time" in notice.text
+    assert notice.todo.startswith("profile(with_stack=True)"), "the CPU is recorded, but no Python calls"
+
+
+def test_work_before_the_first_cpu_event_is_outside_the_average_step() -> None:
+    builder = (
+        trace().device(0).on_device(kernel("earlier", 30, 0), ext=-1).op("first", 50, 5).launches(kernel("k", 4, 60))
+    )
+    assert (
+        part(builder.table(), "overview").payloads["average_step"].title == "Recording, without work launched before it"
+    )
+    builder = trace().device(0).op("first", 50, 5).launches(kernel("k", 4, 60))
+    assert part(builder.table(), "overview").payloads["average_step"].title == "Whole recording"
 
 
 def test_the_view_tells_steps_causes_and_pieces() -> None:
