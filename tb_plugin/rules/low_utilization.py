@@ -38,7 +38,8 @@ def missing_launch_advice(s: Scene, found: LeastBusy) -> str:
     if found.cause != Cause.NOT_RECORDED:
         return ""
     # The CPU is recorded, but nothing tells what it does between operators.
-    silent = len(silent_ranges(s.trace)) and (s.trace.kind == EventKind.OPERATOR).any()
+    place = next(i for i, each in enumerate(s.trace.devices) if each.id == found.device)
+    silent = len(silent_ranges(s.trace, place)) and (s.trace.kind == EventKind.OPERATOR).any()
     return (s.trace.recorder.todo("stacks_missing") if silent else "") or s.todo(RULE, "unlaunched")
 
 

@@ -157,6 +157,8 @@ def test_long_silence_on_the_cpu_is_not_python(silence: int, cause: str) -> None
     builder = trace().device(0).op("first", 0, 5).launches(kernel("k", 4, 1))
     builder.op("last", 5 + silence, 5).launches(kernel("l", 10, 20 + silence), dur=2)
     assert gap(builder, 5, 5 + silence) == {cause: silence}
+    builder.op("of a thread that launches nothing", 0, 2000, tid=9)
+    assert gap(builder, 5, 5 + silence) == {cause: silence}
     assert set(gap(builder.python("f", 0, 2000), 5, 5 + silence)) == {"python"}, "Python calls are recorded"
 
 

@@ -140,7 +140,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     asking = np.unique(of[in_time]).tolist()
     doing = {thread: delaying_ranges(trace, thread) for thread in {*threads, *asking}}
     free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
-    silent = silent_ranges(trace)
+    silent = silent_ranges(trace, device)
     parts: list[Pieces] = []
     for thread in asking:
         mine = in_time & (of == thread)

@@ -22,7 +22,7 @@ from tb_plugin.model.trace.table import TraceTable
 MOST_THREADS = 8
 # Causes that block all threads. Profiler overhead is recorded on its own track.
 OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
-# Longer time without any CPU event is not attributed to Python if the trace contains no Python calls.
+# Longer time without a CPU event of a launching thread is not attributed to Python if the trace contains no Python calls.
 MAX_SILENCE_NS = 1_000_000
 _CPU = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
@@ -65,13 +65,13 @@ def span_of(trace: TraceTable) -> tuple[int, int]:
 
 
 @cached_by_argument
-def silent_ranges(trace: TraceTable) -> Ranges:
-    """Returns the ranges longer than ``MAX_SILENCE_NS`` in which no CPU event is recorded on any thread. Empty if the
-    trace contains Python calls.
+def silent_ranges(trace: TraceTable, device: int) -> Ranges:
+    """Returns the ranges longer than ``MAX_SILENCE_NS`` in which no CPU event of a launching thread is recorded. Empty if
+    the trace contains Python calls.
     """
     if of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).any():
         return EMPTY
-    rows = np.flatnonzero(of_kind(trace.kind, *_CPU))
+    rows = np.flatnonzero(of_kind(trace.kind, *_CPU) & np.isin(trace.track, launching_threads(trace, device)))
     low, high = span_of(trace)
     silent = subtract(Ranges(np.array([low]), np.array([high])), union(trace.start_ns[rows], trace.ends(rows)))
     long = silent.end - silent.start > MAX_SILENCE_NS

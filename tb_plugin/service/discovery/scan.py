@@ -18,6 +18,7 @@ from tb_plugin.errors import UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
 from tb_plugin.formats.format_entry import FormatEntry, as_identifying_reader
 from tb_plugin.formats.unsupported_files import LOOKED_INTO, advice_for_unread, identify_unsupported, in_short, place_of
+from tb_plugin.service import file_head
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, title_file
 from tb_plugin.service.discovery.claims import Claims, Draft, number_spans
 from tb_plugin.service.discovery.first_profile import first_profile, shows_device_work
@@ -30,7 +31,6 @@ from tb_plugin.service.discovery.summary_files import (
     reported_job,
 )
 from tb_plugin.service.discovery.title_file import Title, Titles
-from tb_plugin.service import file_head
 from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles, Root, full_path, pattern_names
 from tb_plugin.storage.listing import Listing, StoredFile
