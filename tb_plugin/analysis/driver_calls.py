@@ -9,6 +9,7 @@ from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
 from tb_plugin.analysis.metrics import SHARED
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import EMPTY, Ranges, covered_before, join, measure, measure_within, union
 from tb_plugin.model.trace.recorder import Recorder
@@ -24,6 +25,9 @@ MAX_MEDIANS = 20
 MAX_USUAL_NS = 1_000_000
 # Longer calls always count as initialization: no memory call takes that long.
 MIN_SETUP_NS = 500_000_000
+
+# Servers record their own functions as runtime calls too (MTIA: predictor_executor::run).
+_VENDOR_CALL = r"^(?:cu(?:da|dnn|blas)?|hip|hsa_?|ze|zes|ur|pi|sycl|aclr?t?|AscendCL@acl\w*?|mu(?:sa)?|cnrt|mtia)[A-Z_]"
 
 
 class DriverCalls(msgspec.Struct, frozen=True):
@@ -116,10 +120,10 @@ def creates_context(trace: TraceTable) -> Int64:
     """Returns the rows of calls that create a context or load code. These calls are identified by their duration
     instead of their name.
 
-    Such a call is either a runtime call that neither waits nor launches, or the first launch of a kernel in a
-    process. Copies and graph launches are excluded, because their duration depends on their size.
+    Such a call is either a call of a vendor's driver or runtime that neither waits nor launches, or the first launch
+    of a kernel in a process. Copies and graph launches are excluded, because their duration depends on their size.
     """
-    calls = trace.kind == EventKind.RUNTIME
+    calls = (trace.kind == EventKind.RUNTIME) & name_matches(trace, _VENDOR_CALL)
     launching = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
     launching[trace.launch] = True
     other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)

@@ -276,7 +276,7 @@ TRAINING = {
         snippet="optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)",
     ),
     "unfused_kernels": Advice(
-        "Compile the module, or the function at this line, with torch.compile, which fuses such sequences of kernels. Many "
+        "Compile the module or function with torch.compile, which fuses such sequences of kernels. Many "
         "norms and activations also exist as one operator (nn.functional.gelu, rms_norm).",
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
         snippet="model = torch.compile(model)",

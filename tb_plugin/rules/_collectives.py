@@ -188,5 +188,7 @@ def first_of(found: Collectives, most_ns: Int64) -> Int64:
 
 
 def could_hide(trace: TraceTable, steps: Steps) -> Int64:
-    """Returns, for each step, the time during which no communication runs."""
-    return steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)
+    """Returns, for each step, the time during which no communication runs. 0 if no compute is recorded in the step."""
+    free = steps.end_ns - steps.start_ns - measure_within(communication_ranges(trace), steps.start_ns, steps.end_ns)
+    computed = measure_within(computation_ranges(trace), steps.start_ns, steps.end_ns)
+    return np.where(computed > 0, free, 0)

@@ -67,6 +67,8 @@ def least_busy(s: Scene, threshold: float) -> LeastBusy | None:
         *(OF_IDLE.figure(key, value) for key, value in host.items()),
     ]
     words = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
+    if cause == Cause.NOT_RECORDED:
+        words = " The recording does not contain the cause of most of its idle time ({idle_cause_ratio})"
     if "idle_host" in host:
         words += ": the host is in {idle_host}"
         words += ", called by {operator}" if "operator" in host else ""

@@ -27,6 +27,7 @@ UNKNOWN = (
     "The device computes nothing while only communication runs. No launches were recorded, so the "
     "saving from overlap is unknown."
 )
+NO_COMPUTE = "A saving is unknown: the steps contain no recorded compute that could run during communication."
 
 METRICS = COMMON.in_steps(
     ns={
@@ -53,6 +54,7 @@ def _look(s: Scene) -> Detection | None:
     if share <= EXPOSED_SHARE:
         return None
     hidden = could_hide(s.trace, s.steps)
+    hides = bool(hidden.any())
     worst, worst_ns = _group(s, found)
     shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
     gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
@@ -60,8 +62,12 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(share),
         text=(
-            "Exposed communication takes {communication_ns} of {step_time_mean_ns} per step. Other work takes "
-            "{could_hide_ns} and could overlap with communication. "
+            "Exposed communication takes {communication_ns} of {step_time_mean_ns} per step. "
+            + (
+                "For {could_hide_ns} no communication runs: this work could overlap with communication. "
+                if hides
+                else "No compute is recorded that could overlap with it. "
+            )
         )
         + ("Process group {process_group} takes the most: {group_exposed_ns}. " if worst else "")
         + ("Pipeline sends and receives are excluded, because another finding covers them. " if apart else "")
@@ -75,8 +81,8 @@ def _look(s: Scene) -> Detection | None:
         )
         + ONE_RANK,
         todo=(
-            "Compare all ranks on the page Ranks: it separates waiting from transfer. For waiting, fix the late rank. For "
-            "transfer, "
+            "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. For waiting, fix the "
+            "late rank. For transfer, "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
@@ -84,7 +90,7 @@ def _look(s: Scene) -> Detection | None:
             communication_exposed=share,
             communication_ns=part,
             step_time_mean_ns=s.step_ns,
-            could_hide_ns=s.per_step(int(hidden.sum())),
+            **optional(hides, could_hide_ns=s.per_step(int(hidden.sum()))),
             **optional(worst, process_group=worst, group_exposed_ns=s.per_step(worst_ns)),
             **optional(shards, shards_bare_ns=s.per_step(shards), gathers_bare_ns=s.per_step(gathered)),
         ),
@@ -98,6 +104,8 @@ def _look(s: Scene) -> Detection | None:
     count = len(s.steps.label)
     most = first_of(_beside_copies(s, found), hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
+    if not hides:
+        return Detection(replace(notice, why=NO_COMPUTE, confidence=""), NO_SAVING, events, takes_ns=total)
     if not _launches_known(s.trace):
         return Detection(replace(notice, why=UNKNOWN, confidence=""), NO_SAVING, events, takes_ns=total)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():

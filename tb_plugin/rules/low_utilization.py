@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
+from tb_plugin.analysis.idle.host import silent_ranges
+from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.rules._base import Detection, Limit, Rule, Scene, percent
 from tb_plugin.rules._idle_cause import METRICS, LeastBusy, idle_detection, least_busy
 
@@ -32,8 +34,13 @@ def _look(s: Scene) -> Detection | None:
 
 
 def missing_launch_advice(s: Scene, found: LeastBusy) -> str:
-    """Returns advice about missing launches if they are the largest idle cause, otherwise ""."""
-    return s.todo(RULE, "unlaunched") if found.cause == Cause.NOT_RECORDED else ""
+    """Returns advice about missing launches or CPU events if they are the largest idle cause, otherwise ""."""
+    if found.cause != Cause.NOT_RECORDED:
+        return ""
+    # The CPU is recorded, but nothing tells what it does between operators.
+    place = next(i for i, each in enumerate(s.trace.devices) if each.id == found.device)
+    silent = len(silent_ranges(s.trace, place)) and (s.trace.kind == EventKind.OPERATOR).any()
+    return (s.trace.recorder.todo("stacks_missing") if silent else "") or s.todo(RULE, "unlaunched")
 
 
 RULE = Rule(

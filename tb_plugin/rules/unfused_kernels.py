@@ -144,7 +144,7 @@ def _look(s: Scene) -> Detection | None:
     line = s.line(row)
     notice = s.notice(
         RULE,
-        text=f"Per step, {{run_kernels}} small kernels ({{run_classes}}) run between matmuls and attention. They "
+        text=f"{s.per_step_words} {{run_kernels}} kernels ({{run_classes}}) run between matmuls and attention. They "
         f"take {{runs_ns}}, {{runs_ratio}} of the kernel time, in {{fusible_runs}} "
         f"{plural(s.per_step(len(longest)), 'sequence')}"
         + (", mostly at {run_line}." if line else ".")
@@ -258,10 +258,10 @@ def _names(trace: TraceTable, rows: Int64) -> str:
 
 RULE = Rule(
     __name__,
-    title="Fusible small kernels",
+    title="Fusible kernels",
     look=_look,
     order=320,
-    detects="A compiler could fuse consecutive small kernels.",
+    detects="A compiler could fuse consecutive kernels.",
     threshold=f"Such sequences take at least {percent(MIN_SHARE)} of the kernel time.",
     saving="Upper bound: the time of all kernels of a sequence except the longest, and of all operators except the first. "
     "Lower bound: the launches of all kernels except the last. If shapes are recorded, the lower bound includes memory "

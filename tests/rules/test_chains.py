@@ -107,7 +107,7 @@ def test_a_chain_of_elementwise_kernels() -> None:
     seen = said("unfused_kernels", step(LINEAR, point(10), point(14), point(12), LINEAR))
     assert seen is not None and (seen.least, seen.most) == (5 + 6, 10 + 12)
     assert seen.text == (
-        "Per step, 3 small kernels (elementwise) run between matmuls and attention. They take 36.0 µs, 15.3 % of the "
+        "Per step, 3 kernels (elementwise) run between matmuls and attention. They take 36.0 µs, 15.3 % of the "
         "kernel time, in 1 sequence. If each sequence took as long as its longest kernel, the total would be 14.0 µs."
     )
 

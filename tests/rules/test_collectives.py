@@ -165,6 +165,13 @@ def test_the_order_of_events_changes_nothing(builder: TraceBuilder) -> None:
     assert [saving(notice) for notice in after.values()] == [saving(notice) for notice in before.values()]
 
 
+def test_without_recorded_compute_nothing_can_overlap() -> None:
+    """A step of the CPU with only a collective: its other time is not known to be work."""
+    notice = found(trace().step(1, 0, 200).annotation("gloo:all_reduce", 20, 150, tid=2).table())["communication"]
+    assert notice.saving is None and "could_hide_ns" not in figures(notice)
+    assert "No compute is recorded that could overlap with it." in notice.text
+
+
 def test_without_steps_devices_or_names_nothing_breaks() -> None:
     assert found(trace().op("c10d::allreduce_", 0, 10).table()).keys() <= {"communication"}
     assert found(trace().table()) == {}

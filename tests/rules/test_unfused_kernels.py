@@ -63,7 +63,7 @@ def test_the_layers_of_an_llm() -> None:
     seen = said("unfused_kernels", block())
     assert seen is not None and (seen.least, seen.most) == (0, 65 - 11)
     assert seen.text == (
-        "Per step, 19 small kernels (elementwise and copy) run between matmuls and attention. They take 65.0 µs, 15.2 % "
+        "Per step, 19 kernels (elementwise and copy) run between matmuls and attention. They take 65.0 µs, 15.2 % "
         "of the kernel time, in 2 sequences. If each sequence took as long as its longest kernel, the total would be 11.0 µs."
     )
 

@@ -18,6 +18,7 @@ from tb_plugin.lib.intervals import measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, payload_of, trace
 from tests.conftest import UNLIKE, sample
 from tests.depth import examples
@@ -148,6 +149,25 @@ def test_the_call_of_a_copy_lasts_as_long_as_the_copy() -> None:
 def test_a_recording_of_the_device_alone_names_no_cause_on_the_host() -> None:
     builder = trace().device(0).on_device(kernel("a", 10, 0)).on_device(kernel("b", 10, 100))
     assert gap(builder, 10, 100) == {"not_recorded": 90}
+
+
+@pytest.mark.parametrize(("silence", "cause"), [(990, "python"), (1010, "not_recorded")])
+def test_long_silence_on_the_cpu_is_not_python(silence: int, cause: str) -> None:
+    """Between two launches, no CPU event is recorded: after a millisecond, nobody knows what the CPU did."""
+    builder = trace().device(0).op("first", 0, 5).launches(kernel("k", 4, 1))
+    builder.op("last", 5 + silence, 5).launches(kernel("l", 10, 20 + silence), dur=2)
+    assert gap(builder, 5, 5 + silence) == {cause: silence}
+    builder.op("of a thread that launches nothing", 0, 2000, tid=9)
+    assert gap(builder, 5, 5 + silence) == {cause: silence}
+    assert set(gap(builder.python("f", 0, 2000), 5, 5 + silence)) == {"python"}, "Python calls are recorded"
+
+
+def test_a_long_function_of_a_server_is_no_initialisation() -> None:
+    """MTIA servers record their own functions as runtime calls."""
+    builder = trace().step(1, 0, 21 * SECOND).op("first", 0, 5).launches(kernel("k", 20, 10))
+    builder.call(40, 20 * SECOND, name="predictor_executor::run gif_thread_id:7")
+    builder.op("last", 20 * SECOND + 100, 5).launches(kernel("l", 10, 20 * SECOND + 120), dur=2)
+    assert gap(builder, 40, 20 * SECOND + 40) == {"dispatch": 20 * SECOND}
 
 
 def test_a_launch_that_is_not_recorded() -> None:
@@ -356,6 +376,25 @@ def test_causes_sum_to_the_idle_time_of_every_device_and_step(name: str) -> None
         assert {title: row["idle_ns"] / devices for title, row in rows.items()} == pytest.approx(
             {title: mean for title, mean in means.items() if mean}
         )
+
+
+def test_unrecorded_causes_are_not_named_python() -> None:
+    builder = trace().device(0).op("first", 0, 5).launches(kernel("k", 4, 1))
+    builder.op("last", 5000, 5).launches(kernel("l", 10, 5020), dur=2)
+    (notice,) = [each.notice for each in findings_of(builder.table(), None).all if each.rule.id == "low_utilization"]
+    assert "does not contain the cause of most of its idle time" in notice.text
+    assert notice.todo.startswith("profile(with_stack=True)"), "the CPU is recorded, but no Python calls"
+
+
+def test_work_before_the_first_cpu_event_is_outside_the_average_step() -> None:
+    builder = (
+        trace().device(0).on_device(kernel("earlier", 30, 0), ext=-1).op("first", 50, 5).launches(kernel("k", 4, 60))
+    )
+    assert (
+        part(builder.table(), "overview").payloads["average_step"].title == "Recording, without work launched before it"
+    )
+    builder = trace().device(0).op("first", 50, 5).launches(kernel("k", 4, 60))
+    assert part(builder.table(), "overview").payloads["average_step"].title == "Whole recording"
 
 
 def test_the_view_tells_steps_causes_and_pieces() -> None:

@@ -685,3 +685,12 @@ def test_numbers_of_the_old_plugin_s_sample() -> None:
     assert kib("cpu", "aten::empty_strided")[3:] == (112896.75, 112896.75, 384, 402)
     operators = [r["device"] for r in rows(table, "memory", "memory_operators") if r["name"] != "(no operator)"]
     assert (operators.count("cpu"), operators.count("cuda:0")) == (12, 44)
+
+
+def test_an_option_that_was_on_is_not_advised() -> None:
+    from tb_plugin.views.memory import VIEW
+    from tests.builders import trace as built
+
+    for builder, enable in ((built(), True), (built().meta(profile_memory=1), False)):
+        missing = VIEW.missing(builder.op("aten::mm", 0, 5).table())
+        assert missing is not None and bool(missing.enable) == enable

@@ -150,6 +150,17 @@ def test_one_decode_step_says_little() -> None:
     assert "times" not in payloads and payload_of(part(decoding(8).table(), "serving"), "classes", Breakdown).total
 
 
+def test_a_step_with_unrecorded_work_has_the_length_of_the_table() -> None:
+    """The only decode step starts its work after 50 ms of work that was launched before the recording."""
+    builder = trace().annotation("step[DECODE bs=8]", 0, 50).launches(kernel(dur=30, at=50_000), at=10)
+    found = part(builder.table(), "serving")
+    (notice,) = payload_of(found, "answer", Notices).notices
+    told = {figure.metric.key: figure.value for figure in notice.figures}
+    assert "A decode step takes {served_step_ns}, of which {unrecorded_ns} is unrecorded work" in notice.text
+    (step,) = found.frames["serving_steps"].data.to_pylist()
+    assert told["served_step_ns"] == step["served_step_ns"] == told["unrecorded_ns"] + told["decode_p50_ns"]
+
+
 def test_step_times_of_both_modes_are_in_the_sentence() -> None:
     builder = decoding(8, 8).annotation("execute_context_1(888_788544)_generation_0(0)", 200, 50)
     builder.launches(kernel(dur=30, at=215), at=210)

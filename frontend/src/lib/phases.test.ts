@@ -43,6 +43,15 @@ test('the step is no part of itself: the largest phase by CPU time is named', ()
   expect(largestPhase(parts, rows, 'ns', true)).toMatchObject({ row: { phase: '1' }, key: 'host_total_ns', step: '0' })
 })
 
+test('a collective is no phase of the user', () => {
+  const parts = tree([-1, 100], [0, 20], [-1, 500])
+  parts.rows[2].phase = 'gloo:all_reduce'
+  expect(found(parts, true)).toEqual({ root: 0, first: '1', inner: -1 })
+  const alone = tree([-1, 100], [-1, 500])
+  alone.rows[1].phase = 'nccl:all_reduce'
+  expect(found(alone, true)).toEqual({ root: 0, first: '0', inner: -1 })
+})
+
 test('without steps the sentence names the largest of all, summed over its places', () => {
   expect(found(tree([-1, 100], [0, 60], [1, 40]), false)).toEqual({ root: 0, first: '0', inner: 1 })
   const twice = tree([-1, 70], [0, 60], [-1, 60])

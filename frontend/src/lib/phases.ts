@@ -15,6 +15,9 @@ export const phaseMeasure = (tree: Tree, ...keys: (string | null | undefined)[])
 
 const HOST = 'host_total_ns'
 
+/** Process groups annotate their collectives themselves: these are no phases of the user. */
+const COLLECTIVE = /^(?:gloo|nccl|mpi|ucc|xccl|hccl|mccl):(?!:)/
+
 interface Largest {
   row: Row
   /** The column by which it is the largest. */
@@ -31,7 +34,8 @@ interface Largest {
  * if there is no other phase. If the parts have little time, the largest by CPU time is named.
  */
 export function largestPhase(tree: Tree, rows: readonly Row[], key: string, stepped: boolean): Largest | null {
-  const value = (node: number) => Number(tree.rows[node]?.[key] ?? 0)
+  const ofUser = ({ phase }: Row) => !COLLECTIVE.test(String(phase))
+  const value = (node: number) => (tree.rows[node] && ofUser(tree.rows[node]) ? Number(tree.rows[node][key] ?? 0) : 0)
   const largestIn = (node: number) =>
     tree.parent.reduce((best, parent, i) => (parent === node && (best < 0 || value(i) > value(best)) ? i : best), -1)
   const within = (node: number, share: number) => {
@@ -44,7 +48,7 @@ export function largestPhase(tree: Tree, rows: readonly Row[], key: string, step
   const step = spans ? String(tree.rows[root].phase) : ''
   const largestBy = (column: string) =>
     rows.reduce<Row | null>((best, row) => {
-      return row.phase !== step && Number(row[column] ?? 0) > Number(best?.[column] ?? 0) ? row : best
+      return row.phase !== step && ofUser(row) && Number(row[column] ?? 0) > Number(best?.[column] ?? 0) ? row : best
     }, null)
   const largest = largestBy(key)
   const some = largest && (!spans || Number(largest[key]) >= SOME * value(root)) ? largest : null

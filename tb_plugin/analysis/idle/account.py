@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded, launching_threads
+from tb_plugin.analysis.idle.host import delaying_ranges, is_host_recorded, launching_threads, silent_ranges, span_of
 from tb_plugin.analysis.launches.phases import launch_phases, usual_latency
 from tb_plugin.analysis.launches.recorded import Launches
 from tb_plugin.analysis.launches.unrecorded_work import device_occupied
@@ -89,11 +89,9 @@ def _gaps(trace: TraceTable, device: int) -> Gaps:
     # If several start at the same time, the first launched one counts. Row order is only file order.
     rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
     busy = device_occupied(trace).get(device, EMPTY)
-    edges = [trace.coverage.start_ns, trace.coverage.end_ns]
-    if len(trace.steps.label):
-        edges += [int(trace.steps.start_ns[0]), int(trace.steps.end_ns[-1])]
-    begin = np.append(min(edges), busy.end).astype(np.int64)
-    end = np.append(busy.start, max(edges)).astype(np.int64)
+    low, high = span_of(trace)
+    begin = np.append(low, busy.end).astype(np.int64)
+    end = np.append(busy.start, high).astype(np.int64)
     first = np.append(rows, MISSING)[np.searchsorted(trace.start_ns[rows], busy.start)]
     proper = begin < end
     return Gaps(begin[proper], end[proper], np.append(first, MISSING)[proper])
@@ -142,6 +140,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
     asking = np.unique(of[in_time]).tolist()
     doing = {thread: delaying_ranges(trace, thread) for thread in {*threads, *asking}}
     free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
+    silent = silent_ranges(trace, device)
     parts: list[Pieces] = []
     for thread in asking:
         mine = in_time & (of == thread)
@@ -149,6 +148,8 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         order = [thread, *(other for other in threads if other != thread)]
         every = ((cause, doing[each][cause]) for each in order for cause in HOST)
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
+        if free == Cause.PYTHON and len(silent):
+            sets.append((Cause.NOT_RECORDED, intersect(silent, when)))
         causes = [cause for cause, _ in sets]
         left = [*(ranges for _, ranges in sets), when]  # no activity: the thread runs Python
         for cause, ranges in zip([*causes, free], first_in(*left), strict=True):

@@ -13,7 +13,7 @@ from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.range_patterns import DATALOADER, name_matches, search_pattern
 from tb_plugin.lib.arrays import Int64
-from tb_plugin.lib.intervals import Ranges, union
+from tb_plugin.lib.intervals import EMPTY, Ranges, subtract, union
 from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -22,6 +22,9 @@ from tb_plugin.model.trace.table import TraceTable
 MOST_THREADS = 8
 # Causes that block all threads. Profiler overhead is recorded on its own track.
 OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
+# Longer time without a CPU event of a launching thread is not attributed to Python if the trace contains no Python calls.
+MAX_SILENCE_NS = 1_000_000
+_CPU = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
 _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
 
 
@@ -51,6 +54,28 @@ def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
     """Returns whether any thread has operators, Python calls or annotations. Runtime calls do not suffice."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
     return bool(np.isin(trace.track[host], list(threads)).any())
+
+
+def span_of(trace: TraceTable) -> tuple[int, int]:
+    """Returns the first and the last time of the recording and its steps."""
+    edges = [trace.coverage.start_ns, trace.coverage.end_ns]
+    if len(trace.steps.label):
+        edges += [int(trace.steps.start_ns[0]), int(trace.steps.end_ns[-1])]
+    return min(edges), max(edges)
+
+
+@cached_by_argument
+def silent_ranges(trace: TraceTable, device: int) -> Ranges:
+    """Returns the ranges longer than ``MAX_SILENCE_NS`` in which no CPU event of a launching thread is recorded. Empty if
+    the trace contains Python calls.
+    """
+    if of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE).any():
+        return EMPTY
+    rows = np.flatnonzero(of_kind(trace.kind, *_CPU) & np.isin(trace.track, launching_threads(trace, device)))
+    low, high = span_of(trace)
+    silent = subtract(Ranges(np.array([low]), np.array([high])), union(trace.start_ns[rows], trace.ends(rows)))
+    long = silent.end - silent.start > MAX_SILENCE_NS
+    return Ranges(silent.start[long], silent.end[long])
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:

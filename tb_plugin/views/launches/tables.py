@@ -210,6 +210,7 @@ def totals(launches: Launched) -> Facts:
         "behind_launches": int(launches.is_behind.sum()),
         "launch_api_ns": int(launches.api_ns.sum()),
         "starved_ns": int(launches.starved_ns.sum()),
+        "empty_queue_idle_ns": int(launches.starved_ns[~launches.is_queued].sum()),
         "capture_ns": int(launches.capture_ns.sum()),
         **_percentiles("launch_api", launches.api_ns),
         **_percentiles("launch_queue", launches.queue_ns),
@@ -268,7 +269,7 @@ def _answer(all_of: Facts, word: str, todo: str) -> Notice:
     figures = [
         METRICS.figure("empty_queue_launches_ratio", (all_of["empty_queue_launches"] or 0) / count),
         METRICS.figure("launches", count),
-        METRICS.figure("starved_ns", all_of["starved_ns"]),
+        METRICS.figure("starved_ns", all_of["empty_queue_idle_ns"], "Idle before launches that found the queue empty"),
     ]
     if all_of["short_launches"] and all_of["capture_ns"]:
         text += " {short_launches_ratio} of the launches took longer than their kernel: "

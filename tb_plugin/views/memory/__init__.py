@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 def _missing(trace: TraceTable) -> Missing | None:
     if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
         return None
+    if trace.metadata.get("profile_memory"):
+        return Missing("profile_memory was on, but the recording contains no memory events.", "")
     return Missing("The trace contains no memory events.", trace.recorder.todo("view.memory"))
 
 

@@ -289,6 +289,9 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     whole = whole if steps.recorded else "the recorded {step_time_mean_ns}"
     runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else f"the {_device_word(trace)} runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
+    if verdict.limit is Limit.STARTED_LATE and verdict.mix:
+        text += " Recorded kernel time: {class_mix}."
+        figures.append(METRICS.figure("class_mix", _class_shares(verdict)))
     todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), _device_word(trace))
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from tb_plugin.analysis.base import Frame, Number, Params, Part
+from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -115,7 +116,9 @@ class Overview(DeclaredView, entry=VIEW):
             **_card(parts, "Largest costs", largest),
             **_card(parts, "Steps", lambda: _steps_series(breakdown, has_device) if steps.recorded else None),
             **_card(
-                parts, "Average step", lambda: _average(breakdown, has_device, _step_title(steps)) if known else None
+                parts,
+                "Average step",
+                lambda: _average(breakdown, has_device, _step_title(trace, steps)) if known else None,
             ),
             **_card(parts, "Outside steps", lambda: outside_steps(trace)),
             **(_findings(findings, out) if findings is not None else {}),
@@ -179,9 +182,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _step_title(steps: Steps) -> str:
+def _step_title(trace: TraceTable, steps: Steps) -> str:
     if not steps.recorded:
-        return "Whole recording"
+        begun = [int(busy.start[0]) for busy in device_busy(trace).values() if len(busy)]
+        is_late = bool(begun) and min(begun) < int(steps.start_ns[0])
+        return "Recording, without work launched before it" if is_late else "Whole recording"
     return "Average step" if len(steps.label) != 1 else f"Step {steps.label[0]}"
 
 

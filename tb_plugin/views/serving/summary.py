@@ -108,10 +108,9 @@ def answer_of(found: Taken) -> list[Notice]:
         texts.append(f"The selected steps include only {number}, which may not be typical{waits}.")
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
-        texts.append(
-            f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work. "
-            "It counts neither as idle time nor as work of these steps."
-        )
+        if not any("{unrecorded_ns}" in text for text in texts):
+            texts.append(f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work.")
+        texts.append("Unrecorded work counts neither as idle time nor as work of these steps.")
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
@@ -130,6 +129,12 @@ def _step_times(found: Taken, numbers: dict[str, float | None], figures: list[Fi
     if numbers["decode_p50_ns"] is not None:
         last = found.of(Mode.DECODE, told=True)
         figures.append(METRICS.figure("served_busy_ns", float(found.numbers.busy_ns[last].mean())))
+        if len(found.figure_steps) == 1 and found.numbers.unrecorded_ns[last].any():
+            figures.append(METRICS.figure("served_step_ns", float(found.time_ns[last].sum())))
+            return [
+                f"A decode step takes {{served_step_ns}}, of which {{unrecorded_ns}} is unrecorded work{prefill}; in the "
+                f"other {{decode_p50_ns}}, the {word} is busy for {{served_busy_ns}}."
+            ]
         return [
             f"A decode step takes {{decode_p50_ns}}{prefill}; the {word} is busy for {{served_busy_ns}} of a decode step."
         ]

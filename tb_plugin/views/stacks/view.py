@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
+from tb_plugin.analysis.communication import BACKEND
 from tb_plugin.analysis.flame.functions import functions_of, largest_user_function, sandwich
 from tb_plugin.analysis.flame.nodes import FlameNodes
 from tb_plugin.analysis.flame.tree import Terms, tree_of_graph
@@ -120,6 +121,8 @@ def _answer(trace: TraceTable, places: FlameNodes, functions: Frame, choice: Cho
         row = functions.data.slice(0, 1).to_pylist()[0]
         found = row["name"], row[f"function_{choice.weight}_self_ns"]
         text = f"{{leading_name}} has the largest self time: {{leading_ns}} of {unit} ({{leading_ratio}}). "
+        if BACKEND.match(found[0]):
+            text += "This includes waiting for other ranks. "
         text += "No code of yours is recorded."
     values: dict[str, Scalar] = {"leading_name": found[0], "leading_ns": found[1], "leading_ratio": found[1] / total}
     return answer("stacks_answer", text, ANSWER_METRICS.figures(values))

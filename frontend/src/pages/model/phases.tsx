@@ -43,7 +43,7 @@ const NO_ROW = { row: '', zoom: '' }
 
 /** The denominator of CPU shares. */
 function allOf({ steps, views }: Profile): string {
-  if (steps.length > 0) return 'the steps'
+  if (steps.length > 0) return 'the CPU time of the steps'
   const operators = views.some(({ id, available }) => id === 'operators' && available)
   return operators ? 'the time from its first to its last operator' : 'the recording'
 }
