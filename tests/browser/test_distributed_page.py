@@ -181,7 +181,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
     assert "This rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
-    assert answer.first.inner_text().endswith("If only this rank becomes faster, it waits longer. Ranks")
+    assert answer.first.inner_text().endswith("Do not optimize only this rank: it would wait longer. Ranks")
     assert answer.nth(1).inner_text().startswith("On this rank, fix first: ")
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()

@@ -102,7 +102,7 @@ def test_the_creation_of_a_context_is_initialisation_and_no_overhead() -> None:
     assert found.verdict.part_ns == 20 * SECOND * 1000
     assert [each.rule.id for each in found.all] == ["low_utilization"]
     told = text(context(20 * SECOND))
-    assert told.startswith("Initialisation") and "steady state" in told and "CPU overhead" not in told
+    assert told.startswith("Initialization") and "steady state" in told and "CPU overhead" not in told
 
 
 def test_a_short_call_of_the_runtime_is_overhead() -> None:

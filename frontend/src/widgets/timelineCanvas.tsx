@@ -209,11 +209,11 @@ interface Stack {
   room: number
 }
 
-/** Where tracks are. A scroll moves two elements; only other changes draw again. */
+/** Track positions. A scroll moves two elements; only other changes draw again. */
 export function useTrackStack<S extends Stack>() {
   const [stack, setStack] = useState<S | null>(null)
   const box = useRef<HTMLDivElement>(null)
-  /** What moves with the tracks, and the thumb of their scroll bar. */
+  /** Element that moves with the tracks, and the thumb of the scroll bar. */
   const moved = useRef<HTMLDivElement>(null)
   const thumb = useRef<HTMLDivElement>(null)
   const latest = useRef<S | null>(null)

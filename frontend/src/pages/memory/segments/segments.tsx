@@ -166,7 +166,7 @@ function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query 
             options={{ '': 'By address', size: 'By size' }}
           />
           <Switch
-            label="Colour of blocks"
+            label="Color of blocks"
             value={byLine ? 'line' : ''}
             onChange={(next) => setRoute({ colour: next })}
             options={{ '': 'State', line: 'Line' }}
