@@ -108,7 +108,9 @@ def answer_of(device: Device, peak: Peak, moment: int | None, bars: Mapping[str,
     """Returns what the peak consists of, or the memory at the selected time. None without recorded blocks."""
     if not device.has_totals:
         figures = METRICS.figures({"change_bytes": peak.value, "peak_time_ns": peak.time_ns})
-        text = f"Memory of {device.name} rises by up to {{change_bytes}} (at {{peak_time_ns}}). Totals are not recorded."
+        text = (
+            f"Memory of {device.name} rises by up to {{change_bytes}} (at {{peak_time_ns}}). Totals are not recorded."
+        )
         return Notice("memory_answer", "info", text, "", figures)
     bar = bars.get("live_categories") or bars.get("live_outermost")
     if bar is None or not bar.total:

@@ -67,8 +67,7 @@ export function JobSentence({ job, profile }: { job: Job; profile: PageProps['pr
   if (held > 0)
     return (
       <HeadlineSentence severity="info">
-        Load the other ranks to see which rank is late.{' '}
-        <SmallButton onClick={job.read}>Start reading</SmallButton>
+        Load the other ranks to see which rank is late. <SmallButton onClick={job.read}>Start reading</SmallButton>
       </HeadlineSentence>
     )
   if (fraction === null) return null
