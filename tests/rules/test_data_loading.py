@@ -19,7 +19,7 @@ def loading(kind: str, dur: int = 400) -> TraceBuilder:
     [
         ("SingleProcess", "Data is loaded in the main process.", "num_workers", "persistent_workers"),
         ("MultiProcessing", "The data loader workers are too slow.", "persistent_workers", "pinned memory"),
-        ("Other", "of each 1.00 ms step.", "num_workers", "persistent_workers"),
+        ("Other", "of 1.00 ms per step.", "num_workers", "persistent_workers"),
     ],
 )
 def test_it_says_who_loads(kind: str, words: str, advice: str, not_advice: str) -> None:

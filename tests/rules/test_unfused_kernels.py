@@ -91,7 +91,7 @@ def test_the_first_sentence_says_what_fusing_saves() -> None:
     assert text.startswith(
         "GPU-bound. Kernel time: 70 % GEMM, 17 % elementwise and copy, 12 % attention. Fusing elementwise"
     )
-    assert text.endswith("kernels could save up to 222 µs of 1.91 ms per step.")
+    assert text.endswith("kernels could save up to 222 µs of the 1.91 ms step.")
 
 
 THREE = [Op("aten::mul", 10), Op("aten::to > aten::copy_", 10, CAST), Op("aten::layer_norm", 10, NORM)]
