@@ -32,7 +32,7 @@ TABLES = {
     "timeline": (),
     "operators": ("operators", "operators_outermost", "operators_by_shape", "no_operator", "stacks"),
     "kernels": ("kernels", "kernels_by_type", "kernels_by_type_shape", "kernels_by_launch", "kernel_rows", "copies"),
-    "idle": ("idle_causes", "idle_steps", "idle_pieces"),
+    "idle": ("idle_causes", "idle_groups", "idle_steps", "idle_pieces"),
     "launches": (
         "runtime_calls",
         "runtime_calls_by_caller",
@@ -84,7 +84,7 @@ TABLES = {
     ),
     "ranks_kernels": ("kernels_across_ranks",),
     "diff": ("operators", "operators_by_shape", "kernels", "modules", "settings"),
-    "range": ("range", "range_devices"),
+    "range": ("range", "range_devices", "range_streams"),
     "phases": ("phases", "phase_steps"),
     "stacks": ("functions", "threads"),
     "find": ("hits", "names"),

@@ -57,7 +57,7 @@ def test_every_metric_is_listed_once() -> None:
 
 def test_concepts_and_metrics_are_short() -> None:
     pages = [*(ROOT / "docs" / "concepts").glob("*.md"), *(ROOT / "docs" / "reference").glob("[fm]*.md")]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 15_000
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 15_500
 
 
 def test_every_make_target_of_the_docs_exists() -> None:
@@ -94,7 +94,7 @@ def test_what_security_promises_is_held_by_tests_that_exist() -> None:
 
 def test_the_readme_is_one_screen() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 60
-    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 72
 
 
 def test_pictures_are_small_and_shown() -> None:

@@ -105,7 +105,7 @@ class Printer(ABC):
         elif isinstance(payload, Notices) and payload.notices:
             self.heading(payload.title, 3)
             for notice in payload.notices:
-                if payload.about == "answer":
+                if payload.name == "answer":
                     found = finding(_with_short_names(notice))
                     self.prose(f"{found.text} {found.todo}".rstrip())
                     continue

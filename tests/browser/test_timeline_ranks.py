@@ -165,8 +165,8 @@ def the_way_to_a_partner_stays_among_the_ranks(tab: Tab) -> None:
         expected = state | {"ranks": ranks, "event": str(calls[worker]["event"]), **({"at": at} if at else {})}
         assert {key: now.get(key) for key in expected} == expected and now.get("at", "") == at
         assert partners.get_by_role("row", name="this rank").inner_text().startswith(worker)
-    # From there the table of the view Distributed comes into sight, though it stands below all pictures.
-    frame.get_by_role("button", name="Show in Distributed").click()
+    # From there the table of the page Ranks comes into sight, though it stands below all pictures.
+    frame.get_by_role("button", name="Show in Ranks").click()
     frame = tab.settle()
     table = frame.get_by_role("table", name="Single collectives")
     assert len(table.get_by_role("row").all()) == 5

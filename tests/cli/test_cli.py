@@ -278,7 +278,7 @@ def test_a_group_that_cannot_be_told_says_why(capsys, monkeypatch):
         raise error
 
     monkeypatch.setattr(Workspace, "group", refuse)
-    path, reason = "synthetic_ddp / all workers / span 1", "Distributed: /cache: The disk is full. Free some space."
+    path, reason = "synthetic_ddp / all workers / span 1", "Ranks: /cache: The disk is full. Free some space."
     code, document = report(capsys, SAMPLES / "synthetic_ddp")
     assert code == 0  # the profiles are reported
     assert len(document["profiles"]) == 4 and document["groups"] == []

@@ -61,7 +61,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert found == {
         "rule": "data_loading",
         "severity": "high",
-        "text": "Data loading takes 60.0 µs of each 100 µs step. The data loader workers are too slow.",
+        "text": "Data loading takes 60.0 µs of 100 µs per step. The data loader workers are too slow.",
         "todo": found["todo"],
         "figures": [
             {"key": "waiting_for_input", "title": "Data loading", "unit": "ratio", "value": 0.6},

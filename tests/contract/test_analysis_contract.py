@@ -183,6 +183,8 @@ def test_pages_of_one_table_of_each_schema() -> None:
     for analysis, sample in CASES:
         for frame in part_of(analysis, sample.name).frames.values():
             types = tuple((column.metric.unit, frame.data[column.metric.key].type) for column in frame.columns)
+            if any(pa.types.is_fixed_size_list(each) for _, each in types):
+                continue  # one value per step, which no answer shows
             if longest.setdefault(types, frame).data.num_rows < frame.data.num_rows <= 100:
                 longest[types] = frame
     assert len(longest) > 50

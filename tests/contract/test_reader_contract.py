@@ -22,6 +22,7 @@ from tests.samples import ALL, EVERY, SAMPLES, Sample, made, scanned
 
 EVERY_READER = (*registry.readers(), *toy.READERS)
 NO_PROFILES = (
+    "torch_trace_titles",
     "README.md",
     "synthetic.py",
     "synthetic_ascend.py",

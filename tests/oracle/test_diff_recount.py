@@ -53,9 +53,10 @@ def test_the_loader_leads_and_the_parts_sum_to_the_nanosecond() -> None:
         for name in (NW0, NW4)
     ]
     assert waterfall.start == round(means[0]["total"])
-    for cost in COSTS[:-1]:
+    # The causes of idle time replace the parts of the host.
+    for cost in ("kernel", "memcpy", "memset"):
         assert abs(parts.get(cost, 0) - (means[1][cost] - means[0][cost])) <= 2, cost
-    assert min(parts, key=lambda part: parts[part]) == "dataloader"
+    assert min(parts, key=lambda part: parts[part]) == "idle_input"
     findings: Any = compare("loader").payloads["findings"]
     assert findings.notices[0].figures[0].value == "Data loading"
 

@@ -301,9 +301,9 @@ def test_a_view_about_all_workers_that_fails_leaves_the_profiles(method, monkeyp
     document = json.loads(capsys.readouterr().out)
     assert len(document["profiles"]) == 2
     assert all(profile["facts"]["overview.steps"] for profile in document["profiles"])
-    assert any("Distributed: this part failed (error" in each["reason"] for each in document["failed"])
+    assert any("Ranks: this part failed (error" in each["reason"] for each in document["failed"])
     assert cli.main(["doctor", str(folder)]) == 1
-    assert "Distributed: this part failed (error" in capsys.readouterr().out
+    assert "Ranks: this part failed (error" in capsys.readouterr().out
 
 
 def test_errors_on_purpose_and_lack_of_memory_pass_through():

@@ -97,7 +97,7 @@ def test_waiting_over_http_then_the_page_a_table_and_csv(logs, tmp_path, workers
         assert 0 <= body["fraction"] < 1
         assert until(lambda: client.get(f"{BASE}view/diff?{query}").status_code == 200, 60)
         view = client.get(f"{BASE}view/diff?{query}").get_json()
-        assert list(view["payloads"])[:5] == ["headline", "waterfall", "compared", "findings", "call_tree"]
+        assert list(view["payloads"])[:5] == ["headline", "step_times", "waterfall", "compared", "findings"]
         table = client.get(f"{BASE}table/diff/operators?{query}&search=relu").get_json()
         assert [row["presence"] for row in table["rows"]] == ["new"]
         csv = client.get(f"{BASE}table/diff/operators?{query}&format=csv").data.decode()

@@ -80,9 +80,9 @@ def test_http_with_a_real_worker(opened):
     assert view["payloads"]["numbers"]["rows"] == ROWS
     profile = get("profile?run=market").get_json()
     assert (profile["model"], profile["default_view"], profile["features"]) == ("numbers", "listed", [])
-    assert [(view["id"], view["available"], view["group"]) for view in profile["views"]] == [
-        ("listed", True, "Summary"),
-        ("shares", True, "Work"),
+    assert [(view["id"], view["available"], view["page"]) for view in profile["views"]] == [
+        ("listed", True, "Numbers"),
+        ("shares", True, "Numbers"),
     ]
     assert profile["steps"] == [] and profile["read"]["records"] == ""
     table = get("table/listed/numbers?run=market&sort=toy_value").get_json()

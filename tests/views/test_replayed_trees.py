@@ -57,7 +57,7 @@ def test_what_is_open_around_the_launch_stays_around_it() -> None:
 def test_calls_that_replays_stand_for_are_calls_of_a_side(table: TraceTable) -> None:
     """A baseline that ran eagerly, and an experiment that replays: neither calls more than the other."""
     found = part(table, "operators", ("1",)), part(table, "operators", ("2",))
-    joined = join(found[0], TABLES[0], found[1], "device_self_ns", Scaling(TOTAL, 1, 1), slower=True)
+    joined = join(found[0], TABLES[0], found[1], "device_self_ns", Scaling(TOTAL, 1, 1))
     counts = {r["name"]: (r["base_calls"], r["exp_calls"], r["delta_calls"]) for r in joined.data.to_pylist()}
     assert counts["aten::mm"] == (2, 2, 0) and counts["aten::linear"] == (1, 1, 0)
 

@@ -30,6 +30,7 @@ from tb_plugin.service.discovery.summary_files import (
     reported_job,
 )
 from tb_plugin.service.discovery.title_file import Title, Titles
+from tb_plugin.service import file_head
 from tb_plugin.service.file_head import read_head
 from tb_plugin.service.profile_files import ProfileFiles, Root, full_path, pattern_names
 from tb_plugin.storage.listing import Listing, StoredFile
@@ -131,10 +132,12 @@ class Scanner:
     def _has_device_work(self, one: ProfileFiles) -> bool:
         if isinstance(one.reader, FormatEntry) and one.reader.records_devices:
             return True
+        if not one.root.folder.is_local:
+            return True  # a request per file would take long
         key = _identity(one)
         if key not in self._device_work:
             try:
-                self._device_work[key] = shows_device_work(read_head(one.root.folder, one.files[0]))
+                self._device_work[key] = shows_device_work(file_head.read_head(one.root.folder, one.files[0]))
             except (zlib.error, UserError):
                 return False
         return self._device_work[key]

@@ -302,7 +302,7 @@ def _changed_most(sides: _Sides, part: str) -> tuple[str, float] | None:
         table = BY_CLASS
     key = table.keys[0]
     data = join(sides.base, table, sides.exp, measure, sides.scaling).data
-    if name == "kernels":  # one table contains the rows of several parts
+    if name == "kernels" and "class" in data.column_names:  # one table contains the rows of several parts
         talks = word_of(KernelClass.COMMUNICATION)
         if part == "kernel_ns":
             split = [each.removesuffix(CLASS_SUFFIX) for each in sides.finer[1].frames["steps"].data.column_names]

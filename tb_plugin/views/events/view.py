@@ -109,7 +109,7 @@ METRICS = SHARED.adding(
             "module_path": ("Modules", "nn.Module calls around the event, its launch or its forward operator."),
             "code_line": (
                 "Python line",
-                "Line that was executing, outside PyTorch. In the backward pass, the line of the forward operator.",
+                "Line that was executing, outside the framework. In the backward pass, the line of the forward operator.",
             ),
         },
     ),

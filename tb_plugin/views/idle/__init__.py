@@ -25,7 +25,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 VIEW = ViewEntry(
     __name__,
     "idle",
-    "GPU idle",
+    "Idle time",
     order=47,
     model=TRACE,
     traits=Traits(

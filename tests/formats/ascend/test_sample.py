@@ -310,7 +310,7 @@ def test_lanes_that_work_stand_above_those_that_wait() -> None:
     lanes = lanes_of(trace)
     titles = [lane.title for lane in tracks_of(trace, lanes, lanes.number) if lane.is_device]
     works = ["·" in title for title in titles]
-    assert works == sorted(works, reverse=True) and "Stream 5" in titles[works.index(False) :]
+    assert works == sorted(works, reverse=True) and "Stream 6" in titles[works.index(False) :]
     assert any("Communication" in title for title, own in zip(titles, works, strict=True) if own)
 
 
