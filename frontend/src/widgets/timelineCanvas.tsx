@@ -163,7 +163,7 @@ export function TimelineCanvas(
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time. The button As text lists the same events."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbors, F zooms to it and M marks its time. The button As text lists the same events."
       />
       {stack && (
         <>
