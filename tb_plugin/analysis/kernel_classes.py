@@ -25,7 +25,7 @@ TITLES: Mapping[KernelClass, str] = MappingProxyType(
         KernelClass.GEMM: "GEMM",
         KernelClass.CONVOLUTION: "Convolution",
         KernelClass.ATTENTION: "Attention",
-        KernelClass.NORMALISATION: "Normalisation",
+        KernelClass.NORMALISATION: "Normalization",
         KernelClass.ELEMENTWISE: "Elementwise",
         KernelClass.REDUCTION: "Reduction",
         KernelClass.EMBEDDING: "Embedding",

@@ -16,7 +16,7 @@ from tb_plugin.lib.arrays import Bool, Float64, Int64
 # With two steps, an interval says nothing.
 MIN_STEPS = 3
 RESAMPLES = 2_000
-# Limits time: of more steps, only so many are drawn at a time, and the errors are scaled to all steps.
+# Limits time: each resample draws at most this many steps; errors are scaled by sqrt(drawn / steps).
 _MAX_DRAWN = 500
 # Limits memory: 16 MiB of counts at a time.
 _COUNTS_AT_ONCE = 2**21

@@ -252,7 +252,7 @@ def _compared(values: npt.NDArray[Any], sign: str, bound: Decimal) -> Bool:
     if values.dtype.kind not in "iu":
         compared: Bool = _COMPARE[sign](values, float(bound))
         return compared
-    # No integer lies between a bound and its floor.
+    # Rounding the bound does not change comparisons with integers.
     whole = math.ceil(bound) if sign in ("<", ">=") else math.floor(bound)
     if sign in (":", "=") and whole != bound:
         return np.zeros(len(values), np.bool_)

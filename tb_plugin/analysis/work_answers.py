@@ -76,9 +76,9 @@ def operators_answer(trace: TraceTable, kernels: Int64) -> Notices | None:
     mine = kernels[classify_kernels(trace).of(trace.name[kernels]) == most]
     name, time = leading(operator_names(trace, mine), trace.dur_ns[mine])
     if name == MISSING:
-        return answer("class_answer", f"{text}. No operator is recorded for most of it.", figures)
+        return answer("class_answer", f"{text}. Most of these kernels have no recorded operator.", figures)
     figures += METRICS.figures({"leading_name": trace.strings[name], "leading_ns": time})
-    text += ", launched mostly by" if 2 * time > times[most] else ". The operator that launches most of it is"
+    text += ", launched mostly by" if 2 * time > times[most] else ". The operator with the most of this time is"
     return answer("class_answer", f"{text} {{leading_name}} ({{leading_ns}}).", figures)
 
 
@@ -91,5 +91,5 @@ def kernels_answer(trace: TraceTable, kernels: Int64, times: Mapping[KernelClass
     recorded = trace.strings[name]
     values: dict[str, Scalar] = {"leading_name": readable_names([recorded])[0] or recorded, "leading_ns": time}
     values["leading_ratio"] = time / sum(times.values())
-    text += ". The kernel with most time is {leading_name}: {leading_ns}, {leading_ratio}."
+    text += ". The kernel with the most time is {leading_name}: {leading_ns}, {leading_ratio}."
     return answer("class_answer", text, [*figures, *METRICS.figures(values)])

@@ -74,7 +74,8 @@ def judge(
 ) -> Verdict:
     """Evaluates a gate with exact arithmetic. Raises BadRequest if a profile does not have the fact.
 
-    A change within noise does not fail a gate, unless ``strict`` or no change at all would fail it.
+    A change within noise does not fail a gate, except with ``strict``, or if the gate demands an improvement
+    (``step_time>-5%``).
     """
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)

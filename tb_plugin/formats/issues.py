@@ -31,7 +31,7 @@ TEXTS = {
     "event_too_large": "an oversized event was skipped",
     "second_event_list": "events and steps of earlier recordings in the file were skipped; only the last recording is used",
     "trailing_events": "another recording after the first event list was skipped",
-    "legacy_device_rows": "device rows of the legacy autograd profiler are not analysed",
+    "legacy_device_rows": "device rows of the legacy autograd profiler are not analyzed",
     "lost_packets": "the rest of the file was skipped",
     "truncated_packet": "the file ends inside a packet, which was skipped",
     "unreadable_packet": "packets that could not be decoded were skipped",

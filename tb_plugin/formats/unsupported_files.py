@@ -217,7 +217,7 @@ _UNCLAIMED_NAMES = (
         r"|\.(?:gz|jsonl|ndjson|chrome_?trace|trace|tracing|prof|profile|lprof|perf|pprof|pb|db|sqlite3?|dump|snapshot"
         r"|ctf|otf2|fxt|etl|jfr|nettrace|systrace|ftrace)\Z"
         r"|(?:^|/)(?:[^/.]*[_-])?(?:trace|dump|snapshot)(?:[_-]rank)?[_-]?\d*\Z",
-        "This file name is not recognised. Rename the file so that its name ends in the extension of its "
+        "This file name is not recognized. Rename the file so that its name ends in the extension of its "
         "format (.json, .json.gz, .pickle, .pftrace).",
     ),
 )

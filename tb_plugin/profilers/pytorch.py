@@ -40,7 +40,7 @@ RECORDING = {
     ),
     "steps_missing": Advice("Call prof.step() after each iteration (with a schedule) to see step times."),
     "steps_missing.server": Advice("Set TORCH_TRACE_STEPS to a pattern that matches the server's step annotations."),
-    "steps_incomplete": Advice("Use a longer active phase in the schedule, or synchronise before the last step ends."),
+    "steps_incomplete": Advice("Use a longer active phase in the schedule, or synchronize before the last step ends."),
     "shapes_missing": Advice("profile(record_shapes=True) records shapes."),
     "stacks_missing": Advice("profile(with_stack=True) records stacks."),
     "memory_missing": Advice(_MEMORY),

@@ -45,7 +45,7 @@ INFERENCE = {
     ),
     "decode_gaps": Advice(
         "Use asynchronous (overlapping) scheduling, so that the server prepares the next step while the device works. "
-        "Sample on the device, and detokenise in another process."
+        "Sample on the device, and detokenize in another process."
     ),
     "view.backward.inference": Advice("Inference has no backward pass. Record a training run to see a backward pass."),
     "view.serving": Advice(
@@ -64,18 +64,18 @@ INFERENCE = {
         snippet="torch._dynamo.mark_dynamic(batch, 0)  # the dimension that changes",
     ),
     "step_outliers.inference": Advice(
-        "Move occasional work out of the step: log and export less often. Run other work, such as tokenisation, in a "
+        "Move occasional work out of the step: log and export less often. Run other work, such as tokenization, in a "
         "separate process.",
         (_INFERENCE,),
     ),
     "low_utilization.inference": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. Larger batches give "
+        "Find what the device waits for: input, launches from Python, or synchronization. Larger batches give "
         "the device more work per launch.",
         (_INFERENCE,),
     ),
     "memory_unused.inference": Advice("Use larger batches, or a larger KV cache on a server."),
     "memory_limit.inference": Advice(
-        "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantised. Or process fewer "
+        "Use torch.inference_mode(), which stores no activations. Load the weights in 16 bit or quantized. Or process fewer "
         "or smaller inputs at once.",
         (_INFERENCE,),
         snippet="with torch.inference_mode():\n    out = model(x)",

@@ -141,7 +141,7 @@ TRAINING = {
         snippet="model = torch.nn.parallel.DistributedDataParallel(model.to(local_rank), device_ids=[local_rank])",
     ),
     "distributed_backend": Advice(
-        "Initialise the process group with the backend {backend}, the fastest one for this hardware.",
+        "Initialize the process group with the backend {backend}, the fastest one for this hardware.",
         (("PyTorch: backends", f"{DOCS}/distributed.html"),),
     ),
     "communication": Advice(
@@ -189,7 +189,7 @@ TRAINING = {
         snippet="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py",
     ),
     "low_utilization": Advice(
-        "Find what the device waits for: input, launches from Python, or synchronisation. A larger batch gives the device "
+        "Find what the device waits for: input, launches from Python, or synchronization. A larger batch gives the device "
         "more work per launch; check convergence.",
         (_TUNING,),
     ),
@@ -198,7 +198,7 @@ TRAINING = {
         "recording earlier: schedule(wait=1, warmup=1, ...)."
     ),
     "low_utilization.initialisation": Advice(
-        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialised once per "
+        "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). The driver is initialized once per "
         "process."
     ),
     "low_utilization.capture": Advice(

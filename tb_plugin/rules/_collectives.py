@@ -19,7 +19,7 @@ from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import Steps, TraceTable
 
-ONE_RANK = "This includes waiting for late ranks."
+ONE_RANK = "The communication time includes waiting for late ranks."
 _LEAST_SHARE = 0.01
 """Minimum share of exposed communication in the steps. Below this share, no rule about collectives applies."""
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")

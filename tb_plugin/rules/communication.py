@@ -81,8 +81,8 @@ def _look(s: Scene) -> Detection | None:
         )
         + ONE_RANK,
         todo=(
-            "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. For waiting, fix the "
-            "late rank. For transfer, "
+            "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. If most of it is "
+            "waiting, fix the late rank. If most of it is transfer, "
         )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),

@@ -39,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(share),
         text="Data loading takes {dataloader_mean_ns} of {step_time_mean_ns} per step."
         + (kind if own or workers else "")
-        + (" The loop is at {loader_line}." if line else ""),
+        + (" Most of this time is at {loader_line}." if line else ""),
         case="workers" if workers > own else "",
         figures=METRICS.measured(
             waiting_for_input=share,

@@ -39,10 +39,10 @@ RULE = Rule(
     look=_look,
     order=90,
     detects="The allocator calls the driver for memory within steps.",
-    threshold="One call that is not part of driver initialisation.",
+    threshold="One call that is not part of driver initialization.",
     saving="The time of these calls.",
     notes="""
-        Calls during driver initialisation do not count. A call that releases memory and waits for the GPU always
+        Calls during driver initialization do not count. A call that releases memory and waits for the GPU always
         counts. All times and counts are sums over all steps.
     """,
     cases=("", "segments", "no_steps"),

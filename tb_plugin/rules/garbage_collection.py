@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
@@ -26,9 +25,10 @@ def _look(s: Scene) -> Detection | None:
     pauses = s.covered(found)  # a call and the collection inside it are one pause
     if not len(pauses):
         return None
+    times = "once" if len(pauses) == 1 else "{collections} times"
     notice = s.notice(
         RULE,
-        text=f"Python garbage collection ran {{collections}} {plural(len(pauses), 'time', 'times')} for {{collecting_ns}} "
+        text=f"Python garbage collection ran {times} for {{collecting_ns}} "
         "in total. The longest pause took {collecting_longest_ns}.",
         figures=METRICS.measured(
             collections=len(pauses),

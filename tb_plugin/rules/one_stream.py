@@ -25,11 +25,11 @@ METRICS = COMMON.in_steps(
     ns={
         "part_filled_ns": (
             "Partly filled",
-            "Kernel time of neighbouring modules that use at most half of the multiprocessors, per step.",
+            "Kernel time of neighboring modules that use at most half of the multiprocessors, per step.",
         ),
-        "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighbouring modules."),
+        "could_overlap_ns": ("Could overlap", "Shorter of the partly filled times of two neighboring modules."),
     }
-).defining({("", "code"): {"neighbours": ("Modules", "Neighbouring modules that could overlap for the most time.")}})
+).defining({("", "code"): {"neighbours": ("Modules", "Neighboring modules that could overlap for the most time.")}})
 
 
 _INSTANCE = re.compile(r"_\d+$")
@@ -132,7 +132,7 @@ RULE = Rule(
     title="Kernels that could run in parallel streams",
     look=_look,
     order=420,
-    detects="Neighbouring modules run one after another, although their kernels fill only part of the GPU.",
+    detects="Neighboring modules run one after another, although their kernels fill only part of the GPU.",
     threshold=f"In pairs of such modules, the shorter modules together take more than {percent(OVERLAP_SHARE)} of step time "
     "(`could_overlap_ns`).",
     saving="None: dependent modules cannot overlap, and the trace does not record dependencies.",

@@ -49,7 +49,7 @@ RULE = Rule(
     needs="Steps and allocator events.",
     notes="""
         `reserved_cycles` is the number of times that reserved memory drops. `returned_bytes` is the sum of these drops.
-        `driver_memory_ns` is the time of driver memory calls, excluding driver initialisation. On the Memory page, the
+        `driver_memory_ns` is the time of driver memory calls, excluding driver initialization. On the Memory page, the
         severity is medium if this time exceeds 5 % of step time. The finding on the Memory page also shows which
         operator requested the most memory after reserved memory dropped.
     """,

@@ -11,16 +11,16 @@ from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene,
 from tb_plugin.rules._host_waits import OFTEN, WaitReason, waiting_calls
 
 METRICS = COMMON.in_steps(
-    ns={"sync_ns": ("Synchronisation", "Host time in synchronising calls, except the profiler's, per step.")},
+    ns={"sync_ns": ("Synchronization", "Host time in synchronizing calls, except the profiler's, per step.")},
     number={
-        "sync_calls": ("Synchronising calls", "Synchronising calls per step."),
+        "sync_calls": ("Synchronizing calls", "Synchronizing calls per step."),
         "sync_explicit_calls": (
-            "Explicit synchronisation",
-            "Calls that only synchronise, outside operators, per step.",
+            "Explicit synchronization",
+            "Calls that only synchronize, outside operators, per step.",
         ),
     },
-    code={"sync_line": ("Python line", LINE.format("synchronisation"))},
-    count={"sync_lines": ("Lines", "Python lines with synchronising calls.")},
+    code={"sync_line": ("Python line", LINE.format("synchronization"))},
+    count={"sync_lines": ("Lines", "Python lines with synchronizing calls.")},
 )
 
 
@@ -44,7 +44,7 @@ def _look(s: Scene) -> Detection | None:
             **optional(len(explicit), sync_explicit_calls=s.per_step(len(explicit))),
             **optional(line, sync_line=line, sync_lines=lines),
         ),
-        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
+        evidence=Link("idle", {"where": "cause:Synchronizing calls"}, "Show the wait"),
         why="The host launches nothing while it waits, so the device is idle until the next launch. Lower bound: the waits "
         "disappear. Upper bound: the operators that wait and their copies disappear too.",
         confidence="high",
@@ -54,8 +54,8 @@ def _look(s: Scene) -> Detection | None:
 
 def _kind(s: Scene, explicit: int, every: int) -> str:
     if explicit in (0, every):
-        return " in explicit synchronisation" if explicit else " to read a value"
-    return f" ({s.times_words(explicit, 'sync_explicit_calls')} in explicit synchronisation, otherwise to read a value)"
+        return " in explicit synchronization" if explicit else " to read a value"
+    return f" ({s.times_words(explicit, 'sync_explicit_calls')} in explicit synchronization, otherwise to read a value)"
 
 
 def _where(line: str, lines: int) -> str:
@@ -66,7 +66,7 @@ def _where(line: str, lines: int) -> str:
 
 RULE = Rule(
     __name__,
-    title="Synchronising calls",
+    title="Synchronizing calls",
     look=_look,
     order=30,
     detects="The CPU waits for the GPU within steps, and the GPU runs out of work.",
@@ -74,7 +74,7 @@ RULE = Rule(
     saving="Lower bound: the time of the calls that wait. Upper bound: also the time of the operators around these calls "
     "that do little except wait, and of their copies.",
     notes="""
-        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`, boolean
+        The CPU waits in a call that only synchronizes (`explicit`), or for a value (`.item()`, `nonzero()`, boolean
         masks). Several calls of one operator count as one wait. Other rules cover copies to the GPU
         (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits in the data
         loader, the driver and the profiler are excluded.

@@ -167,7 +167,7 @@ def test_modules_private_pools_and_segments(visit: Open, tmp_path: Path) -> None
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == "2"
     frame.get_by_label("Show as").select_option("segments")
     frame = tab.settle()
-    colors = frame.get_by_role("radiogroup", name="Colour by")
+    colors = frame.get_by_role("radiogroup", name="Color by")
     assert colors.get_by_role("radio", name="Category").is_disabled()
     colors.get_by_text("Category").hover()
     assert "No visible block has a category" in frame.get_by_role("tooltip").inner_text()

@@ -24,7 +24,9 @@ def sequences_lead_to_the_first_repeat(tab: Tab) -> None:
     tab.resize(1000, 700)
     frame = tab.follow(run=RUN, view="launches", group="kernel_sequences")
     said = frame.get_by_test_id("launch-answer").inner_text()
-    assert said.startswith("4.4 % of 954 launches found the queue empty: the GPU was idle for 177 ms before them")
+    assert said.startswith(
+        "4.4 % of 954 launches found an empty queue. Before these launches, the GPU was idle for 177 ms"
+    )
     assert_healthy(frame)
     assert frame.get_by_test_id("grid").evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
     first = ask(tab.address, "table/launches/kernel_sequences", run=RUN)["rows"][0]

@@ -196,7 +196,7 @@ def test_reports_carry_intervals(capsys, noisy, monkeypatch):
     assert found["waterfall"]["intervals"] == {"cpu": interval}
     assert run(*pair) == 0
     text = capsys.readouterr().out
-    assert "The step time changed within noise: 3.00 µs (95 % interval -" in text
+    assert "The step time did not change significantly: 3.00 µs (95 % interval -" in text
     assert "within noise  passed" in text and ", noise" in text and "Noise is known only" not in text
     assert run(*pair, "--fail-on", "operators.calls>0%") == 0
     assert "Noise is known only for step times and their parts" in capsys.readouterr().out

@@ -97,10 +97,10 @@ def test_a_call_that_only_synchronises_is_told_apart() -> None:
     builder.call(30, 400, name="cudaDeviceSynchronize")
     builder.op("aten::mm", 530, 15).launches(kernel("second", 400), at=530, dur=10)
     each = found(builder)["synchronising_calls"]
-    assert text(each) == "Per step, the CPU waits 400 µs for the GPU, once in explicit synchronisation."
+    assert text(each) == "Per step, the CPU waits 400 µs for the GPU, once in explicit synchronization."
     assert "torch.cuda.synchronize" in each.notice.todo and ".item()" not in each.notice.todo
     both = found(item(builder, 600, 990))["synchronising_calls"]
-    assert "2 times (once in explicit synchronisation, otherwise to read a value)" in text(both)
+    assert "2 times (once in explicit synchronization, otherwise to read a value)" in text(both)
 
 
 def test_once_in_many_steps_is_fine() -> None:

@@ -361,7 +361,7 @@ def test_a_summary_of_nothing_that_is_known_is_named(tmp_path, opened):
     assert workspace.catalog.skipped() == [
         (
             str(tmp_path / "logs" / f"notes.txt{SUFFIX}"),
-            "This is a rank summary, but the file name of its trace is not recognised.",
+            "This is a rank summary, but the file name of its trace is not recognized.",
         )
     ]
 

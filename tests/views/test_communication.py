@@ -150,8 +150,8 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     work = kernel("add", 800, 20), kernel("ncclDevKernel_AllReduce", 200, 820, stream=20)
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
-    assert "This includes waiting for late ranks" in notice.text
-    assert "For waiting, fix the late rank." in notice.todo
+    assert "The communication time includes waiting for late ranks" in notice.text
+    assert "If most of it is waiting, fix the late rank." in notice.todo
 
 
 def test_what_nobody_else_recorded_is_neither_waiting_nor_transfer() -> None:

@@ -549,7 +549,7 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     findings = page(two_steps(50, 50), two_steps(80, 80), per="total").payloads["findings"]
     assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
-    assert "{leading_delta_ns} in total. In the same direction: CPU {delta_cpu_ns}." in findings.notices[0].text
+    assert "{leading_delta_ns} in total. Also slower: CPU {delta_cpu_ns}." in findings.notices[0].text
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -76,7 +76,7 @@ def test_a_change_within_noise_has_no_main_change() -> None:
     view = page(BASE, AGAIN)
     assert verdicts(view) == {"dataloader": False, "cpu": False}
     assert (first(view).rule, first(view).severity) == ("within_noise", "info")
-    assert first(view).text.startswith("The step time changed within noise: {delta_step_ns} (95 % interval ")
+    assert first(view).text.startswith("The step time did not change significantly: {delta_step_ns} (95 % interval ")
     assert "Main change" not in first(view).text and note_of_change(view) == "within noise"
 
 

@@ -255,7 +255,7 @@ def waits(table: TraceTable, call: int) -> bool:
 
 
 ONLY = {
-    "Synchronising calls": {HOST_WAITS},
+    "Synchronizing calls": {HOST_WAITS},
     "Launch latency": {LAUNCHED},
     "Between kernels": {LAUNCHED},
     "Other stream": {LAUNCHED},

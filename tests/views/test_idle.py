@@ -408,9 +408,9 @@ def test_the_view_tells_steps_causes_and_pieces() -> None:
     }  # fmt: skip
     causes = {row["cause"]: row for row in frames["idle_causes"].data.to_pylist()}
     assert (causes["Python"]["idle_pieces"], causes["Python"]["idle_longest_ns"]) == (2, 10_000)
-    assert (causes["Launch latency"]["idle_pieces"], causes["Synchronising calls"]["idle_pieces"]) == (1, 1)
+    assert (causes["Launch latency"]["idle_pieces"], causes["Synchronizing calls"]["idle_pieces"]) == (1, 1)
     pieces = {(row["cause"], row["start_ns"]): row for row in frames["idle_pieces"].data.to_pylist()}
-    longest = pieces["Synchronising calls", 40_000]
+    longest = pieces["Synchronizing calls", 40_000]
     assert (longest["dur_ns"], longest["idle_host"], longest["next_work"]) == (20_000, "cudaStreamSynchronize", "l")
     assert pieces["Python", 60_000]["idle_host"] == pieces["Python", 60_000]["idle_line"] == "train.py(3): loop"
     notice = payload_of(part(table, "idle", ("1",)), "answer", Notices)
@@ -430,7 +430,7 @@ def test_equal_idle_periods_are_one_row() -> None:
         builder.op("mm", at, 5).launches(kernel("k", 20, at + 10)).op("mm", at + 70, 5)
         builder.launches(kernel("l", 10, at + 90), dur=2)
     found = part(builder.table(), "idle")
-    rows = [row for row in found.frames["idle_groups"].data.to_pylist() if row["cause"] == "Synchronising calls"]
+    rows = [row for row in found.frames["idle_groups"].data.to_pylist() if row["cause"] == "Synchronizing calls"]
     (row,) = rows
     assert (row["idle_pieces"], row["idle_ns"], row["idle_longest_ns"]) == (
         3,

@@ -205,7 +205,7 @@ def test_which_ranks_a_group_has() -> None:
     def said(text: str, size: int | None = None) -> str:
         return shape_of(ranks_in(text), size, 64)
 
-    assert said("[8, 9, 10, 11]") == "4 neighbouring ranks"
+    assert said("[8, 9, 10, 11]") == "4 neighboring ranks"
     assert said("[1, 9, 17, 25]") == "4 ranks, every 8th"
     assert said("[0, 2]") == "2 ranks, every 2nd"
     assert said("[0, 1, 2, ..., 63]", 64) == "all ranks"

@@ -223,7 +223,7 @@ def test_partners_of_groups_are_of_the_group() -> None:
         (row["group_description"], row["dimension"], row["group_shape"]) for row in table_of(parts, "process_groups")
     }
     assert shapes == {
-        ("default_pg", "", "all ranks"), ("tp", "tensor", "2 neighbouring ranks"), ("dp", "data", "2 ranks, every 2nd"),
+        ("default_pg", "", "all ranks"), ("tp", "tensor", "2 neighboring ranks"), ("dp", "data", "2 ranks, every 2nd"),
     }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ export function ShareMenu(props: {
   base: Query | null
   /** Selected steps; '' = all. */
   steps: string
-  /** Of the open page. */
+  /** Query of the open page. */
   title: string
   ready: boolean
   whole: 'trace' | 'window'
@@ -70,7 +70,7 @@ export function ShareMenu(props: {
               Table as CSV
               <small className={css.note}>{csv ? `${csv.title}, all matching rows` : 'This page has no table.'}</small>
             </Menu.Item>
-            {/* Of this document alone: TensorBoard around it would print one page. */}
+            {/* Prints only this frame; TensorBoard would print one sheet. */}
             <Menu.Item leftSection={<DownloadIcon />} disabled={!ready} onClick={() => window.print()}>
               Print or save as PDF
             </Menu.Item>

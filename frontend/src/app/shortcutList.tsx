@@ -29,7 +29,7 @@ const KEYS: [string, [string[], string][]][] = [
       [['R'], 'Measure between two clicks'],
       [['Ctrl', 'click'], 'Select several events'],
       [['right click'], 'Menu of an event, a track or the background'],
-      [['←', '→', '↑', '↓'], 'Select the neighbouring event'],
+      [['←', '→', '↑', '↓'], 'Select the neighboring event'],
       [['Shift', '←', '→'], 'Follow a flow arrow to the launch or to the launched work'],
       [['Esc'], 'Clear the selection'],
     ],

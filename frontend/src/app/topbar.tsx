@@ -29,7 +29,7 @@ export function TopBar(props: {
   /** run, worker, span, window, capture, steps, phase and pattern. */
   base: Query
   steps: string
-  /** Of the open page. */
+  /** Title of the open page. */
   title: string
   reload: () => void
   onQuality: () => void
@@ -104,7 +104,7 @@ function PerStepSwitch({ view }: { view: string }) {
     <Tooltip
       label={
         isIgnored
-          ? 'This page shows means per step where it sums over steps.'
+          ? 'This page already shows means per step.'
           : 'Divides sums over the selected steps by the number of steps. Means and percentiles do not change.'
       }
     >

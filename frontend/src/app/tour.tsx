@@ -30,7 +30,7 @@ const STOPS: readonly Stop[] = [
   {
     at: 'nav button[aria-label="Timeline"]',
     title: 'Every event on a timeline',
-    text: 'The timeline shows every operator, kernel and Python call. Each row of a table leads to its events there.',
+    text: 'The timeline shows every operator, kernel and Python call. Click a table row to see its events there.',
     position: 'right-start',
   },
   {

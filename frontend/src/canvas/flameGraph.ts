@@ -74,7 +74,7 @@ export function flameModel(nodes: readonly FlameNode[]): FlameModel {
 
 interface FlameScene {
   model: FlameModel
-  /** Which nodes a search found; the others fade. null = nothing is searched. */
+  /** Search hits; other nodes fade. null = no search. */
   found: readonly boolean[] | null
   /** Node that fills the width; -1 = all roots. */
   zoom: number

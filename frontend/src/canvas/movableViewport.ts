@@ -18,7 +18,7 @@ const WHEEL_LINE_PX = 16
 /** Browsers report a pinch as a wheel with Ctrl and few pixels: it zooms this many times as much. */
 const PINCH = 4.5
 const PINCH_PX = 40
-/** Of held keys, per second: e-foldings of zoom, windows, pixels. */
+/** Speed of held keys per second: e-foldings of zoom, windows, pixels. */
 const KEY_ZOOM = 2.2
 const KEY_PAN = 1.2
 const KEY_SCROLL_PX = 500

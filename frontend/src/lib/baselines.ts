@@ -66,7 +66,7 @@ function isComparable(one: SpanInfo, other: SpanInfo): boolean {
 const ownReason = (exp: Place, other: Place) =>
   Number(other.span) < Number(exp.span) ? 'previous span of this worker' : 'other span of this worker'
 
-/** What two recordings of different programs have in common; the number ranks them. */
+/** Similarity of recordings of different programs: a number for sorting, and a reason. */
 function similarity(exp: Place, other: Place): [number, string] {
   const [one, two] = [exp.info, other.info]
   const facts: [boolean, number, string][] = [
@@ -78,7 +78,7 @@ function similarity(exp: Place, other: Place): [number, string] {
       2,
       'similar worker name',
     ],
-    [(two.step_count ?? 0) > 1 && one.step_count === two.step_count, 1, `${two.step_count} steps as well`],
+    [(two.step_count ?? 0) > 1 && one.step_count === two.step_count, 1, `also ${two.step_count} steps`],
   ]
   const shared = facts.filter(([holds]) => holds)
   return [
@@ -97,7 +97,7 @@ export function baselineCandidates(catalog: Catalog, address: Address): Candidat
   const nearest = [...all.slice(0, at).reverse(), ...all.slice(at + 1)]
     .filter(({ info }) => promises(info))
     .sort((one, other) => Number(isComparable(exp.info, other.info)) - Number(isComparable(exp.info, one.info)))
-  // Whoever records two runs wants to compare them.
+  // Two runs are usually a comparison.
   const isPair = new Set(all.map(({ run }) => run)).size === 2
   const isRelated = ({ run }: Place) => run !== exp.run && series(run) === series(exp.run)
   const isSameWorker = ({ run, worker }: Place) => run !== exp.run && worker === exp.worker

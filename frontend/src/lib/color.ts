@@ -108,10 +108,10 @@ export function categoryColor(category: string): string {
 
 type Trend = keyof typeof TREND
 
-/** The meaning of a change; `value` is experiment minus baseline. */
 export const isWithinNoise = (interval: Interval | null | undefined) =>
   interval != null && interval.low <= 0 && interval.high >= 0
 
+/** The meaning of a change; `value` is experiment minus baseline. */
 export const trendOf = (value: number, interval?: Interval | null): Trend =>
   value === 0 || isWithinNoise(interval) ? 'same' : value > 0 ? 'slower' : 'faster'
 

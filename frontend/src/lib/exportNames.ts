@@ -2,7 +2,7 @@
 
 export type Place = [string, string][]
 
-/** What is open, in words. */
+/** Name of the open page, in words. */
 export function placeOf(base: Readonly<Record<string, unknown>> | null): Place {
   const parts: [string, string][] = [
     ['Run', 'run'],

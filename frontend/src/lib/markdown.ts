@@ -26,7 +26,7 @@ import {
 import { shortenMiddle, shortKernel } from './names'
 import { templatePieces } from './noticeTemplate'
 
-/** More rows of a table, events of a chart or findings do not help who reads a report. */
+/** Limits for readable reports: rows, columns, bars. */
 const ROWS = 10
 const COLUMNS = 10
 const BARS = 20

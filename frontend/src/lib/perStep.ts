@@ -5,7 +5,7 @@ import type { Figure, Metric, Table, Tree, View } from '../api/payloads'
 const SUM = 'sum over the selected steps'
 const MEAN = 'mean per step over the selected steps'
 
-/** Views whose sums follow the switch; the others say on the spot what they show. */
+/** Views whose sums follow the switch. */
 export const PER_STEP_VIEWS: ReadonlySet<string> = new Set([
   'operators',
   'kernels',

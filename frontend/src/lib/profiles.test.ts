@@ -171,8 +171,8 @@ it('offers recordings of other programs by what they share', () => {
   for (const span of [exp, llama]) Object.assign(span, { device: 'H100', step_count: 6 })
   Object.assign(gpt, { device: 'V100', step_count: 6 })
   expect(baselineCandidates(runs, at('bert', 'w0', '1')).map(({ run, reason }) => [run, reason])).toEqual([
-    ['llama', 'same device (H100), 6 steps as well'],
-    ['gpt', '6 steps as well'],
+    ['llama', 'same device (H100), also 6 steps'],
+    ['gpt', 'also 6 steps'],
   ])
 })
 

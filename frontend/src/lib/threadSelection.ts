@@ -10,7 +10,7 @@ export interface Thread {
   idle: boolean
 }
 
-/** Of the choice of all threads, idle ones as well. No choice means those that work. */
+/** URL value for all threads, including idle ones. By default, only busy threads are included. */
 export const ALL = 'all'
 
 export function threadsOf(rows: readonly Row[]): Thread[] {

@@ -20,7 +20,7 @@ export const HUES = {
   pale: '#8a949e',
 }
 
-/** Of a change; never red against green. */
+/** Colors of changes; never red against green. */
 export const TREND = { slower: '#d9480f', faster: '#2f6fd0', same: HUES.grey }
 
 /** Text on a colour, whichever of the two reads better. */

@@ -1,7 +1,7 @@
 // Whether all bars look the same.
 import type { Series } from '../api/payloads'
 
-/** Of so few bars each is seen. */
+/** Maximum number of bars that are seen one by one. */
 const FEW = 4
 const WITHIN = 0.02
 

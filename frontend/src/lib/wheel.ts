@@ -1,4 +1,4 @@
-// What a wheel or a touchpad does on a canvas with a time axis.
+// Wheel and touchpad on a canvas with a time axis.
 
 /** Effect of a plain wheel. With Ctrl or Cmd, and by a pinch on a touchpad, it always zooms. */
 export type WheelStyle = 'scroll' | 'zoom'

@@ -64,7 +64,7 @@ function FrameLine({ frame, editor }: { frame: CodeFrame; editor: string }) {
   )
 }
 
-/** Which editor opens: a template with {path} and {line}. */
+/** Address of the editor: a template with {path} and {line}. */
 export function EditorSetting() {
   const [text, setText] = useState(usePrefs().editor)
   const valid =

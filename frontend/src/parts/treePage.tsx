@@ -288,7 +288,7 @@ function ColorKey(props: {
   }, [tree, value, categoryOf, labelOf])
   const left = entries.length - MOST
   return (
-    <ul className={colorKeyCss.key} aria-label="Colours">
+    <ul className={colorKeyCss.key} aria-label="Colors">
       {entries.slice(0, MOST).map(([label, { color }]) => (
         <li key={label}>
           <Swatch color={color} />

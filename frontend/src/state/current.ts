@@ -40,7 +40,7 @@ export function useExported(answer: View | Table | null): void {
   }, [answer])
 }
 
-/** What the page shows: the payloads of its views, then tables that it asked for alone. */
+/** Payloads of the page's views, then separately requested tables. */
 export function pagePayloads(): Payload[] {
   const every = [...answers.values()]
   const tables = every.flatMap((each) => (each.kind === 'table' ? [each] : []))

@@ -68,7 +68,7 @@ export function BlocksCanvas(props: BlocksProps) {
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, M shows memory at the pointer's time. With a block selected, the arrow keys select its neighbours: up and down in the stack, left and right in allocation order. The table Blocks lists the same blocks."
+        aria-label="Active memory timeline. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, M shows memory at the pointer's time. With a block selected, the arrow keys select its neighbors: up and down in the stack, left and right in allocation order. The table Blocks lists the same blocks."
       />
       {hover && <HoverTip {...hover} model={model} stackOf={props.stackOf} />}
     </div>

@@ -18,7 +18,7 @@ interface ChartProps {
   onBar?: (x: string, category: string | null) => void
 }
 
-/** Of a single step there is nothing to compare: its parts stand beside each other instead of in one bar. */
+/** Shows one step as a breakdown instead of one column. */
 export const Chart = (props: ChartProps) =>
   props.series.style === 'stacked_bars' && props.series.x.length === 1 ? (
     <SingleBar series={props.series} />

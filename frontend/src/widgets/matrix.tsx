@@ -68,7 +68,7 @@ export function MatrixPicture(props: {
         <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
         <span>{format(domain.high, unit, written)}</span>
         {written && scale.symbol && <span>· numbers in {scale.symbol}</span>}
-        {domain.low > 0 && !domain.isLog && <span>· colours start at the smallest value</span>}
+        {domain.low > 0 && !domain.isLog && <span>· colors start at the smallest value</span>}
         {domain.isLog && <span>· logarithmic scale</span>}
         {layout.right > MARKED && <span>· labels on the right: largest means</span>}
         {domain.isAlike && <span>· all within 2 %</span>}

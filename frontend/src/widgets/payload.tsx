@@ -100,7 +100,7 @@ function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
   )
 }
 
-/** Which counters there are, and how high they go. */
+/** Counters and their maxima. */
 function CountersText({ data }: { data: Counters }) {
   return (
     <ul>

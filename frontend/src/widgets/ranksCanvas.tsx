@@ -59,7 +59,7 @@ export function RanksCanvas(
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time."
+        aria-label="Timelines of several ranks. W and S zoom, A and D or the arrow keys move. 0 shows everything, Z undoes the last zoom, B sets a bookmark. A click on the name of a rank opens or closes its tracks. With an event selected, the arrow keys select its neighbors, F zooms to it and M marks its time."
       />
       {stack && (
         <TrackMap

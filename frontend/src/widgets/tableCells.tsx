@@ -16,7 +16,7 @@ export type NameStyle = 'plain' | 'kernel' | 'sequence' | 'frame'
 const ARROW = ' → '
 
 const MONO_PX = 7.3
-/** Of words, in the widest of the fonts that a system may have. */
+/** Width per character, in the widest of the system fonts. */
 const TEXT_PX = 8.4
 /** Extra pixels of a capital. */
 const CAPITAL_PX = 1.6

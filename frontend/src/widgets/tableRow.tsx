@@ -30,7 +30,7 @@ export function HeaderCell(props: {
   onResize: (width: number) => void
 }) {
   const { column, scale, isName, direction, onSort, width, onResize } = props
-  /** Where the left edge of the column is while its right edge is dragged. */
+  /** Left edge of the column while its right edge is dragged. */
   const [left, setLeft] = useState<number | null>(null)
   const { metric } = column
   const numeric = isNumeric(metric.unit)

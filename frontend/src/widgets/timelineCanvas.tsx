@@ -163,7 +163,7 @@ export function TimelineCanvas(
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time. The button As text lists the same events."
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark, R measures. With an event selected, the arrow keys select its neighbors, F zooms to it and M marks its time. The button As text lists the same events."
       />
       {stack && (
         <>
@@ -209,11 +209,11 @@ interface Stack {
   room: number
 }
 
-/** Where tracks are. A scroll moves two elements; only other changes draw again. */
+/** Track positions. A scroll moves two elements; only other changes draw again. */
 export function useTrackStack<S extends Stack>() {
   const [stack, setStack] = useState<S | null>(null)
   const box = useRef<HTMLDivElement>(null)
-  /** What moves with the tracks, and the thumb of their scroll bar. */
+  /** Element that moves with the tracks, and the thumb of the scroll bar. */
   const moved = useRef<HTMLDivElement>(null)
   const thumb = useRef<HTMLDivElement>(null)
   const latest = useRef<S | null>(null)

@@ -26,7 +26,7 @@ export interface TrackActions {
 
 /** Heads so many pixels above and below the visible ones exist, for Tab and for scrolling. */
 const MARGIN = 600
-/** A pointer that moves less clicks. */
+/** Pointer movement that starts a drag. */
 const DRAG_PX = 5
 
 interface HeadsProps {
@@ -162,7 +162,7 @@ function useForwardedInput(list: RefObject<HTMLElement | null>, canvas: RefObjec
 }
 
 interface Drag {
-  /** Where it was pressed, in the window. */
+  /** Pointer position at the press, in window pixels. */
   from: number
   isMoving: boolean
 }

@@ -10,7 +10,7 @@ export interface TrackPart {
   kind: string
 }
 
-/** Of more tracks, neighbours of one kind are one band. */
+/** Maximum number of bands; beyond it, adjacent tracks of one kind share a band. */
 const MOST_BANDS = 150
 
 /** Bands of the tracks' colours from top to bottom, as an image of the style sheet. */

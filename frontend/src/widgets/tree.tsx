@@ -59,7 +59,7 @@ const NARROW_PX = 62
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
 
-/** Numbers of calls that nobody recorded say nothing. */
+/** Hides unrecorded call counts. */
 const isBlank = (key: string, value: Scalar) => value === null || (key === 'calls' && value === 0)
 
 const columnsOf = (tree: Tree, without: readonly string[] = []) =>

@@ -126,7 +126,7 @@ export function WaterfallTable({ payload, onLink }: Props) {
 
 interface WaterfallBar {
   title: string
-  /** Of a part; the ends are no change. */
+  /** Metric of a part; null for the totals at both ends. */
   metric: Metric | null
   category: string
   value: number

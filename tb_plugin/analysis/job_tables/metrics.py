@@ -48,7 +48,7 @@ _STEP_TIMES = {
     "exposed_ns": ("Exposed communication", "Communication time not overlapped by compute."),
     "exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus receive time, at least 0."),
     "exposed_receive_ns": ("Receiving", "Exposed communication minus the part reported as not receiving."),
-    "bubble_ns": ("Bubble", "Time receiving from a neighbouring pipeline stage."),
+    "bubble_ns": ("Bubble", "Time receiving from a neighboring pipeline stage."),
     "device_free_ns": ("Free", "Time without compute or communication."),
     "stage_ns": ("Stage time", "Time from first to last device work, minus bubble."),
     "preparing_ns": ("Preparing", "Time from host step start to first device work."),

@@ -146,7 +146,7 @@ METRICS = SHARED.defining(
         },
         (COUNTED, "count"): {
             "growing_steps": ("Growing steps", "Steps with unreleased blocks."),
-            "counted_steps": ("Steps", "Analysed steps."),
+            "counted_steps": ("Steps", "Analyzed steps."),
             "left_blocks": ("Remaining blocks", "Blocks of these steps that remain allocated after the last step."),
         },
         (COUNTED, "ratio"): {

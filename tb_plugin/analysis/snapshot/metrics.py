@@ -21,11 +21,11 @@ METRICS = OF_BLOCKS.defining(
     {
         (LATER_STEPS, "bytes"): {
             "peak_growth_bytes": ("Per step", "Last peak minus first peak, divided by the steps between them."),
-            "first_peak_bytes": ("First peak", "Peak allocated memory of the first analysed step."),
+            "first_peak_bytes": ("First peak", "Peak allocated memory of the first analyzed step."),
             "last_peak_bytes": ("Last peak", "Peak allocated memory of the last step."),
             "risen_bytes": ("Line growth", "Largest growth of a stack from the first peak to the last."),
         },
-        (LATER_STEPS, "count"): {"peak_steps": ("Steps", "Steps from the first analysed step to the last.")},
+        (LATER_STEPS, "count"): {"peak_steps": ("Steps", "Steps from the first analyzed step to the last.")},
         (LATER_STEPS, "ratio"): {
             "rising_ratio": ("Rising peaks", "Share of steps with a higher peak than the step before.")
         },
@@ -151,7 +151,7 @@ METRICS = OF_BLOCKS.defining(
             "segments_now": ("Segments", "Live segments; an expandable segment counts once."),
             "blocks_now": ("Blocks", "Allocated blocks plus blocks waiting to be freed."),
             "gaps_now": ("Gaps", "Free ranges between blocks."),
-            "in_way_blocks": ("Blocking blocks", "Neighbouring blocks that separate free memory for the request."),
+            "in_way_blocks": ("Blocking blocks", "Neighboring blocks that separate free memory for the request."),
             "age_events": ("Age", "Events since the allocation; empty if allocated before the history."),
         },
         (AT_EVENT, "bool"): {

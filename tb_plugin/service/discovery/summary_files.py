@@ -21,7 +21,7 @@ from tb_plugin.storage.listing import StoredFile
 SUFFIX = ".ttsummary"
 # A folder or URL with summaries, with the same subfolders as the traces.
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
-NOTHING_LIKE_IT = "This is a rank summary, but the file name of its trace is not recognised."
+NOTHING_LIKE_IT = "This is a rank summary, but the file name of its trace is not recognized."
 _HEAD_BYTES = 1024 * 1024
 
 

@@ -180,7 +180,7 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
     except TorchTraceError as error:
         return Outcome(job.name, "failed", reason=str(error))
     except Exception as error:  # top level of an engine: a failed rank must not stop the others
-        log.exception("Summarising %s failed.", job.name)
+        log.exception("Summarizing %s failed.", job.name)
         return Outcome(
             job.name, "failed", reason=f"An internal error happened: {type(error).__name__}. Please report it."
         )
@@ -219,7 +219,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
             )
         if ranks := rank_traces(raw):
             what = f"The file contains traces of {len(ranks)} ranks, but a summary covers one rank."
-            raise UserError(what, folder.locate(job.files[0].path), "Summarise the original traces of the ranks.")
+            raise UserError(what, folder.locate(job.files[0].path), "Summarize the original traces of the ranks.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw

@@ -82,7 +82,7 @@ def _answer(trace: TraceTable, regions: HostCalls) -> Notices | None:
     host, device, calls = (int(sums[key][0]) for key in ("host_total_ns", "device_total_ns", "calls"))
     word = device_word(trace)
     text = "Compiled code takes {compiled_host_ns} of CPU time"
-    text += f" for {{compiled_device_ns}} of {word} time" if device else ""
+    text += f" and {{compiled_device_ns}} of {word} time" if device else ""
     text += f" in {{compiled_calls}} {plural(calls, 'call')}."
     if device and host > _BOUND * device:
         text += f" The CPU takes longer than the {word}, so the CPU limits compiled code."

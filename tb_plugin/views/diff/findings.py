@@ -174,7 +174,7 @@ def leading_notice(
         rule,
         severity,
         f"{text} Main change: {{leading_part}}, {{leading_delta_ns}} {each}{most}."
-        + (f" In the same direction: {_listed(titles, along)}." if along else "")
+        + (f" Also {'slower' if parts[key] > 0 else 'faster'}: {_listed(titles, along)}." if along else "")
         + (f" Partly offset by {_listed(titles, against)}." if against else ""),
         "",
         [*leading, *change, *changes],

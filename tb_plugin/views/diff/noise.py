@@ -73,9 +73,9 @@ def change_sentence(subject: str, noise: Noise | None, steps: tuple[int, int], r
         return (
             f"{subject} changed by {{delta_step_ns}}{remark}. Noise is unknown: {sides} fewer than {MIN_STEPS} steps."
         )
-    how = "significantly" if noise.step.is_significant else "within noise"
+    how = "changed significantly" if noise.step.is_significant else "did not change significantly"
     interval = "(95 % interval {interval_low_ns} to {interval_high_ns})"
-    return f"{subject} changed {how}: {{delta_step_ns}} {interval}{remark}."
+    return f"{subject} {how}: {{delta_step_ns}} {interval}{remark}."
 
 
 def interval_figures(noise: Noise | None) -> list[Figure]:

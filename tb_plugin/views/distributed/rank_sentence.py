@@ -90,7 +90,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
                 text += ", mostly {late_kernel}"
             text += ")"
         if wait >= MIN_COST_SHARE * straggler_report(data).mean_ns:
-            text += ". If only this rank becomes faster, it waits longer"
+            text += ". Do not optimize only this rank: it would wait longer"
     return _notice("job_waits", severity, f"{text}.", figures)
 
 

@@ -93,7 +93,7 @@ def _after(after: AfterFixes) -> Notices:
     saving, text, figures = after.saving, "", []
     left = saving.step_ns - saving.high_ns
     if after.limit is not None and saving.high_ns > 0 and left > 0:
-        text = "Then the largest part is {then_limit}: {then_ns} ({then_share})."
+        text = "After these fixes, the largest part is {then_limit}: {then_ns} ({then_share})."
         figures = METRICS.measured(
             then_limit=_LIMITS.get(after.limit, after.limit.value),
             then_ns=min(after.limit_ns, left),

@@ -20,6 +20,7 @@ from tb_plugin.analysis.idle.causes import METRICS, PHRASES, TITLES, Cause, idle
 from tb_plugin.analysis.idle.host_activity import host_of
 from tb_plugin.analysis.launches.unrecorded_work import unrecorded_work
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, PER_STEP, STEP, SUM
+from tb_plugin.analysis.phrases import vendor_words
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.arrays import Int64
@@ -115,9 +116,10 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
     by_step = {device: account.by_cause(start, end) for device, account in devices.items()}
     label = tuple(trace.steps.label[i] for i in at)
     unrecorded = {device: measure_within(unrecorded_work(trace, device), start, end) for device in devices}
-    earlier, unlaunched = (trace.recorder.todo(key) for key in ("recording_began_mid_flight", "view.launches"))
     where = "the steps" if trace.steps.recorded else "the recording"
     word = device_noun(trace)
+    keys = ("recording_began_mid_flight", "view.launches")
+    earlier, unlaunched = (vendor_words(trace.recorder.todo(key), word) for key in keys)
     found = _Chosen(label, start, end, devices, by_step, (), unrecorded, earlier, unlaunched, where, word)
     causes = sorted((cause for cause in Cause if found.total(cause)), key=lambda cause: (-found.total(cause), cause))
     return replace(found, causes=tuple(causes))

@@ -262,10 +262,9 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], word
 
 def _answer(all_of: Facts, word: str, todo: str) -> Notice:
     count = all_of["launches"] or 0
-    text = (
-        f"{{empty_queue_launches_ratio}} of {{launches}} launches{PER_STEP} found the queue empty: the {word} was idle for "
-        f"{{starved_ns}}{PER_STEP} before them, not counting the time before its first work."
-    )
+    text = f"{{empty_queue_launches_ratio}} of {{launches}} launches{PER_STEP} found an empty queue."
+    if all_of["empty_queue_launches"]:
+        text += f" Before these launches, the {word} was idle for {{starved_ns}}{PER_STEP}."
     figures = [
         METRICS.figure("empty_queue_launches_ratio", (all_of["empty_queue_launches"] or 0) / count),
         METRICS.figure("launches", count),

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.device_time import device_noun
 from tb_plugin.analysis.forest import Spans, outermost_of
+from tb_plugin.analysis.phrases import vendor_words
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -97,11 +98,13 @@ def _launches(trace: TraceTable, selection: Selection) -> Part:
         queues(trace, depths),
         sequences(trace, selection.rows),
     )
+    word = device_noun(trace)
+    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), word)
     return Part(
         selection.coverage,
         launch_facts(trace, all_of, depths),
         {frame.name: frame for frame in frames},
-        launch_payloads(chosen, all_of, depths, device_noun(trace), trace.recorder.todo("recording_began_mid_flight")),
+        launch_payloads(chosen, all_of, depths, word, todo),
     )
 
 

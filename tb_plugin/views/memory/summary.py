@@ -15,6 +15,7 @@ from tb_plugin.analysis.memory.reserved import room_of
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, MemoryScene, module_names
 from tb_plugin.analysis.memory.trace_devices import Device
 from tb_plugin.analysis.memory.window import MemoryRange, Peak, reserved_peak_of
+from tb_plugin.analysis.phrases import plural
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
@@ -108,14 +109,14 @@ def answer_of(device: Device, peak: Peak, moment: int | None, bars: Mapping[str,
     if not device.has_totals:
         figures = METRICS.figures({"change_bytes": peak.value, "peak_time_ns": peak.time_ns})
         text = (
-            f"Memory of {device.name} rises by at most {{change_bytes}}, at {{peak_time_ns}}. Totals are not recorded."
+            f"Memory of {device.name} rises by up to {{change_bytes}} (at {{peak_time_ns}}). Totals are not recorded."
         )
         return Notice("memory_answer", "info", text, "", figures)
     bar = bars.get("live_categories") or bars.get("live_outermost")
     if bar is None or not bar.total:
         return None
     if moment is None:
-        text = f"The peak of {device.name} is {{peak_allocated_bytes}}, at {{peak_time_ns}}"
+        text = f"The memory peak of {device.name} is {{peak_allocated_bytes}}, at {{peak_time_ns}}"
         figures = METRICS.figures({"peak_allocated_bytes": bar.total, "peak_time_ns": peak.time_ns})
     else:
         text = f"At {{moment_ns}}, {{allocated_bytes}} of {device.name} are allocated"
@@ -128,7 +129,7 @@ def answer_of(device: Device, peak: Peak, moment: int | None, bars: Mapping[str,
             name = f"memory from {name}" if part.metric.key == "outside" else name
             values = {key: name, f"{key}_bytes": part.value, f"{key}_ratio": part.value / bar.total}
             figures += METRICS.figures(values)
-    text += f". Largest parts: {' and '.join(phrases)}." if phrases else "."
+    text += f". Largest {plural(len(phrases), 'part')}: {' and '.join(phrases)}." if phrases else "."
     return Notice("memory_answer", "info", text, "", figures)
 
 

@@ -223,8 +223,8 @@ def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
     texts, figures = [], list[Figure]()
     if largest is not None and int(largest[total] or 0) >= _NOTABLE * whole:
         texts.append(
-            f"{{leading_name}} takes {{leading_ratio}} of the {unit} of all modules: {{leading_ns}}, {{layer_mean_ns}} per "
-            "layer, with a spread of {layer_spread}."
+            f"{{leading_name}} takes {{leading_ratio}} of the {unit} of all modules: {{leading_ns}} (mean per "
+            "layer {layer_mean_ns}, spread {layer_spread})."
         )
         values: dict[str, Scalar] = {
             "leading_name": largest["module"],
@@ -237,7 +237,7 @@ def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
         name = class_of(str(row["module"])) or str(row["module"])
         by_class[name] = by_class.get(name, 0) + time
     name = max(by_class, key=lambda each: by_class[each])
-    texts.append(f"Most {unit} outside of submodules is in {{module}}: {{module_own_ns}} ({{module_share}}).")
+    texts.append(f"By own {unit}, {{module}} takes the most: {{module_own_ns}} ({{module_share}}).")
     own_values: dict[str, Scalar] = {
         "module": name,
         "module_own_ns": by_class[name],

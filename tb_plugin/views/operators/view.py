@@ -260,7 +260,7 @@ def _host_answer(by_name: Frame) -> Notices | None:
     if not total:
         return None
     row = by_name.data.sort_by([("host_self_ns", "descending")]).slice(0, 1).to_pylist()[0]
-    text = "{leading_name} takes most CPU time of all operators, excluding nested ones: {leading_ns} ({leading_ratio})."
+    text = "{leading_name} takes the most CPU self time of all operators: {leading_ns} ({leading_ratio})."
     values = {"leading_name": row["name"], "leading_ns": row["host_self_ns"]}
     return answer(
         "operators_answer", text, ANSWER_METRICS.figures(values | {"leading_ratio": row["host_self_ns"] / total})

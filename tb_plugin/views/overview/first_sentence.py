@@ -40,7 +40,7 @@ _PART = "{largest_ns} of {step_time_mean_ns} per step ({largest_share})"
 _TEXTS: dict[Limit, str] = {
     Limit.DATA_LOADING: f"Data loading takes {_PART}",
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
-    Limit.INITIALISATION: f"Initialisation (context creation, code loading) takes {_PART}",
+    Limit.INITIALISATION: f"Initialization (context creation, code loading) takes {_PART}",
     Limit.CAPTURE: f"Graph capture takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
@@ -54,7 +54,7 @@ _TEXTS: dict[Limit, str] = {
     Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
 _ONCE = {
-    Limit.INITIALISATION: "Initialisation happens once per process and is not part of the steady state",
+    Limit.INITIALISATION: "Initialization happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
 }
 _HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)

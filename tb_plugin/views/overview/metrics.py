@@ -129,7 +129,7 @@ METRICS = OF_RULES.adding(
         {
             "busiest_name": ("Name", "Range name with the most self time."),
             "longest_name": ("Name", "Range name with the most total time."),
-            "unread_mark": ("Unknown name", "First unrecognised step name of the server."),
+            "unread_mark": ("Unknown name", "First unrecognized step name of the server."),
             "held_name": ("Name", "Profiler activity with the longest wait."),
             "largest_name": ("Name", "Name with the most time in the limiting part."),
             "largest_caller": ("Caller", "Operator with the most time in calls of this name."),

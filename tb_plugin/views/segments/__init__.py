@@ -23,7 +23,7 @@ VIEW = ViewEntry(
             "For memory snapshots. `answer` (Notices about `answer`: free memory, or the failed request), "
             "`moment` (Figures), `place` (Figures: the event, and the next and previous `alloc`, `free`, "
             "`segment` and `oom` event by title), `map` (MemoryMap: segments and their blocks; beyond 30,000 "
-            "blocks, small neighbours merge), `gap_sizes`, `gap_counts` (Series, histograms), `request` "
+            "blocks, small neighbors merge), `gap_sizes`, `gap_counts` (Series, histograms), `request` "
             "(Figures), `devices` (Figures: number of events per device), `oom` (Figures; only if event `at` "
             "is an `oom` event), `reserved` (Series, lines: reserved bytes by stream and pool over events, "
             "the 8 largest; absent without a history)."

@@ -9,7 +9,7 @@ from tb_plugin.analysis.device_time import device_noun, device_word
 from tb_plugin.analysis.kernel_classes import TITLES, class_slices, word_of
 from tb_plugin.analysis.launches.unrecorded_work import any_unrecorded
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
-from tb_plugin.analysis.phrases import count_with_noun
+from tb_plugin.analysis.phrases import count_with_noun, vendor_words
 from tb_plugin.analysis.served_steps import tokens_per_second
 from tb_plugin.lib.arrays import Int64
 from tb_plugin.lib.intervals import measure_within
@@ -110,12 +110,12 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         if not any("{unrecorded_ns}" in text for text in texts):
             texts.append(f"For {{unrecorded_ns}} of these steps, the {word} runs unrecorded work.")
-        texts.append("Unrecorded work counts neither as idle time nor as work of these steps.")
+        texts.append("Unrecorded work is neither idle time nor work of these steps.")
     if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens per second are unknown: the tokens per request and step are not recorded.")
-    todo = trace.recorder.todo("recording_began_mid_flight") if earlier else ""
+    todo = vendor_words(trace.recorder.todo("recording_began_mid_flight"), word) if earlier else ""
     return [Notice("serving", "info", " ".join(texts), todo, figures)] if texts else []
 
 

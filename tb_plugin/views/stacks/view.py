@@ -114,8 +114,8 @@ def _answer(trace: TraceTable, places: FlameNodes, functions: Frame, choice: Cho
     total = int((places.device_ns if choice.weight == "device" else places.host_ns).sum())
     if not total:
         return None
-    text = f"{{leading_name}} costs most of your functions: {{leading_ns}} of {unit} ({{leading_ratio}}), "
-    text += "with the library code that it calls."
+    text = f"Your most expensive function is {{leading_name}}: {{leading_ns}} of {unit} ({{leading_ratio}}), "
+    text += "including library code that it calls."
     found = largest_user_function(places, choice.weight)
     if found is None:
         row = functions.data.slice(0, 1).to_pylist()[0]
@@ -123,7 +123,7 @@ def _answer(trace: TraceTable, places: FlameNodes, functions: Frame, choice: Cho
         text = f"{{leading_name}} has the largest self time: {{leading_ns}} of {unit} ({{leading_ratio}}). "
         if BACKEND.match(found[0]):
             text += "This includes waiting for other ranks. "
-        text += "No code of yours is recorded."
+        text += "Your own code was not recorded."
     values: dict[str, Scalar] = {"leading_name": found[0], "leading_ns": found[1], "leading_ratio": found[1] / total}
     return answer("stacks_answer", text, ANSWER_METRICS.figures(values))
 

@@ -92,7 +92,7 @@ export class BlockColors {
   private readonly looks = new Map<string, Look>()
   /** Labels by bytes over the whole history, then in order of appearance. Each hue is used once before any repeats. */
   private readonly order = new Map<string, number>()
-  /** Of each label: its stacks, as they are met. */
+  /** Stacks of each label, in order of appearance. */
   private readonly stacks = new Map<string, Map<number, number>>()
 
   /** `head`: the whole history. */

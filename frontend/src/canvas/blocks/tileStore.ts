@@ -6,7 +6,7 @@ import type { BlockColors } from './colors'
 import { columnsOf, type Heights, paintTile } from './layout'
 
 export const COLUMNS = 512
-/** Of one block in all lists, and of one column. */
+/** Bytes of one block in all lists, and of one column. */
 const BLOCK_BYTES = 60
 const COLUMN_BYTES = 32
 /** Pictures are made anew when they are wanted again. */

@@ -27,7 +27,7 @@ import {
 } from './scene'
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
 
-/** Where sections are, for the scroll bar: `layout` changes when one of them does. */
+/** Section positions for the scroll bar: `layout` changes when one of them does. */
 export interface SectionStack {
   layout: { sections: readonly VisibleSection[]; places: readonly PlacedSection[]; content: number; fixed: 0 }
   scroll: number

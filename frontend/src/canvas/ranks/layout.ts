@@ -51,7 +51,7 @@ function firstEndingAfter(places: readonly PlacedSection[], y: number): number {
   return low
 }
 
-/** Which section is at a height; -1 = none. */
+/** Index of the section at a height; -1 = none. */
 export function sectionAt(places: readonly PlacedSection[], y: number): number {
   const found = y < 0 ? -1 : firstEndingAfter(places, y)
   return found < places.length ? found : -1

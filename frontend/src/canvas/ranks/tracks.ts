@@ -5,7 +5,7 @@ import type { Lane, TimelineModel } from '../timeline/model'
 import type { Range } from '../viewport'
 import type { RankSection } from './scene'
 
-/** Which tracks an open section has: those of devices, a thin lane each, all of them with one lane each, or all in full. */
+/** Tracks of an open section: device tracks, all tracks with one lane each, or all tracks in full. */
 export type Detail = 'streams' | 'thin' | 'all'
 
 /** Names a track of a section, for clicks on its title. A section itself is its key alone. */

@@ -69,7 +69,7 @@ export const INITIAL_SCENE = {
   range: null,
 }
 
-/** Where tracks are, for their heads and the scroll bar. */
+/** Track positions for their heads and the scroll bar. */
 export interface TrackStack {
   layout: Layout
   scroll: number

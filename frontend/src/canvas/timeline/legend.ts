@@ -3,7 +3,7 @@ import { firstEndingAfter } from './model'
 import { type Scene, visibleTracks } from './scene'
 
 export interface LegendEntry {
-  /** By which it is hidden. */
+  /** Key for hiding. */
   key: string
   label: string
   color: string

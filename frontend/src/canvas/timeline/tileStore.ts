@@ -2,7 +2,7 @@
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
 import { type Budget, type StoreEvents, TileCache } from '../tileCache'
 
-/** Of one item in all columns. */
+/** Bytes of one item in all columns. */
 const ITEM_BYTES = 50
 
 /** A tile ready to be drawn: `name` and `module` number the store's own lists. */

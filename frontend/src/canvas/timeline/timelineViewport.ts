@@ -305,7 +305,7 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
     else this.events.onPick(item)
   }
 
-  /** Where the selected event is drawn, for a menu that a key opens. */
+  /** Position of the selected event, for a menu opened by a key. */
   protected selectedPoint(): Point | null {
     return null
   }

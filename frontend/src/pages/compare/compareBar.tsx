@@ -59,7 +59,7 @@ export function CompareBar(props: {
   exp: Address
   steps: string
   baseline: Address | null
-  /** Of the baseline, once it is known. */
+  /** Profile of the baseline; null until known. */
   profile: Profile | null
   reload: () => void
   measures: typeof MEASURES

@@ -152,7 +152,7 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
 const Question = ({ catalog, exp }: { catalog: Catalog; exp: Address }) => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>
-    <p>No profile is similar enough to be the automatic baseline. Choose one of these, or any other above:</p>
+    <p>No similar profile was found. Choose a baseline:</p>
     <Candidates catalog={catalog} exp={exp} label="Suggested baselines" />
   </div>
 )

@@ -96,7 +96,7 @@ function CallsSentence({ calls, call, caller }: { calls: Figures; call: Figures;
       Runtime calls take <Amount figure={figureOf(calls, key)} /> of CPU time{each}
       {idles && ' while all streams are idle'}, mostly <Code text={name} /> (<Amount figure={time} /> in{' '}
       <Amount figure={figureOf(call, 'calls')} /> {figureValue(call, 'calls') === 1 ? 'call' : 'calls'})
-      {idle && !idles && '; no stream is idle during these calls'}
+      {idle && !idles && '; at least one stream is busy during these calls'}
       {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
       <span className={css.ways}>
         <LinkButton onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}>

@@ -9,7 +9,7 @@ import css from './devicePicker.module.css'
 export function DevicePicker(props: {
   devices: Figures
   chosen: string
-  /** Which one is shown without a word in the URL. */
+  /** Default device if the URL names none. */
   usual?: string
   cleared: Values
 }) {

@@ -67,7 +67,7 @@ const blockGroups = (moment: string | undefined, hasSteps: boolean, hasShapes: b
     : []),
   ...(hasShapes ? [{ table: SHAPES, label: 'Changing shapes', filters: ['name', 'device'] }] : []),
 ]
-/** Of totals that the profile states itself. */
+/** Tables of totals that the profile reports. */
 const OF_TOTALS: Group[] = [
   { table: ALLOCATORS, label: 'Allocators', filters: ['allocator', 'device'], nameStyle: 'plain' },
   { table: COMPONENTS, label: 'Components', filters: ['component', 'device'], nameStyle: 'plain' },

@@ -119,7 +119,7 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
       actions={
         <span className={textCss.row}>
           <Switch
-            label="Colour of tensors"
+            label="Color of tensors"
             value={byLife ? 'life' : ''}
             onChange={(next) => setRoute({ colour: next })}
             options={{ '': 'Operator', life: 'Lifetime' }}

@@ -158,7 +158,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const ofDevice = value === DEVICE
   const isStep = row.phase === step
   const onHost = `${time(row, HOST)} on the CPU (${share('phase_step_ratio')} of ${all})`
-  const onDevice = `${time(row, DEVICE)} on the ${word} (${share('phase_device_ratio')} of its work)`
+  const onDevice = `${time(row, DEVICE)} on the ${word} (${share('phase_device_ratio')} of all ${word} work)`
   const parts = found.key === HOST ? [onHost, ...(device && number(DEVICE) > 0 ? [onDevice] : [])] : [onDevice, onHost]
   // Unannotated time of the step does not apply to a selected phase.
   const unnamed = phase || isStep ? 0 : 1 - nestedShare(tree, root, value)
@@ -169,7 +169,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
         {!divided && number('calls') > 1 && ` in ${counted(number('calls'), 'call')}`}
         {device &&
           number('phase_idle_ns') > 0.01 * number(HOST) &&
-          `; the ${word} is idle for ${time(row, 'phase_idle_ns')} of that`}
+          `; during this time, the ${word} is idle for ${time(row, 'phase_idle_ns')}`}
         .
         {inner >= 0 && (
           <>

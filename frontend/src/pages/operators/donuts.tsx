@@ -39,7 +39,7 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
   if (donuts.length === 0) return null
   // Four donuts would push the table off the page: self or total, as in the table.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  // Of more than two, the first and a selectable one.
+  // With more than two: the first and a selectable one.
   const others = !paired && donuts.length > 2 ? donuts.slice(1) : []
   const beside = others.find((payload) => payload.name === kind) ?? others[0]
   const shown = paired

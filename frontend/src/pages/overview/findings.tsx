@@ -50,7 +50,9 @@ export function FindingsCard(props: { view: View; base: Query; whole: string; is
         actions={
           saving.length > 1 && (
             <LinkButton onClick={() => choose(chosen.length > 0 ? [] : rulesOf(saving))}>
-              {chosen.length > 0 ? 'Clear selection' : `Select all ${saving.length}`}
+              {chosen.length > 0
+                ? 'Clear selection'
+                : `Select all ${saving.length}${saving.length < found.length ? ' with an estimate' : ''}`}
             </LinkButton>
           )
         }

@@ -1,7 +1,6 @@
-// What the other workers of a run say about this one. Their traces are read in the background.
+// Late ranks of the run. Other traces are read in the background.
 import type { Notice } from '../../api/payloads'
 import { counted, format } from '../../lib/format'
-import { modelNoun } from '../../lib/modelNouns'
 import { MOST_UNASKED, spansOfRun, unreadSpans, viewInfo } from '../../lib/profiles'
 import { HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
@@ -68,15 +67,14 @@ export function JobSentence({ job, profile }: { job: Job; profile: PageProps['pr
   if (held > 0)
     return (
       <HeadlineSentence severity="info">
-        Read the other {counted(held, modelNoun(profile.model))} to see which rank the others wait for.{' '}
-        <SmallButton onClick={job.read}>Start reading</SmallButton>
+        Load the other ranks to see which rank is late. <SmallButton onClick={job.read}>Start reading</SmallButton>
       </HeadlineSentence>
     )
   if (fraction === null) return null
   return (
     <HeadlineSentence severity="info">
       <span role="status">
-        Reading {counted(workers, 'rank')} to see which one the others wait for
+        Reading {counted(workers, 'rank')} to find the late rank
         {fraction > 0 && ` (${format(fraction, 'ratio')})`}.
       </span>
     </HeadlineSentence>

@@ -208,7 +208,7 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   )
   // A small wait of this rank is no headline.
   const leads = job.verdict === null || job.verdict.severity !== 'info'
-  // Where ranks wait for each other, or this is not known yet, communication is not what to fix first.
+  // Communication is not the first fix if ranks wait for each other, or if this is not known yet.
   const ranksWait = job.fraction !== null || job.verdict?.severity === 'high'
   const isSaid = costs?.notices.some(({ todo }) => todo)
   const fix = first && !isSaid && !(ranksWait && needsJob(first)) ? firstSentence(first.todo) : ''

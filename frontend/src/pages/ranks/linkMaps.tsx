@@ -11,7 +11,7 @@ import { HeatMap } from '../../widgets/heat'
 import { type CellTooltip, MatrixPicture } from '../../widgets/matrix'
 import layoutCss from '../../widgets/layout.module.css'
 
-/** Of more ranks the map is a picture of bounded height. */
+/** Maximum number of ranks without a height limit of the map. */
 const FEW = 16
 const HEIGHT = 360
 

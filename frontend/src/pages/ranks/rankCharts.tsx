@@ -33,7 +33,7 @@ const PLACE_HEIGHT = 72
 const CHART_HEIGHT = 240
 /** Up to this many steps, charts are side by side. */
 const NARROW = 4
-/** Of so few ranks each has a line of its own. */
+/** Maximum number of ranks with a line of their own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
 

@@ -20,7 +20,7 @@ import css from './functions.module.css'
 
 const GROUPS: Group[] = [{ table: 'functions', label: 'Functions', nameStyle: 'frame' }]
 
-/** Of a view that has them; `hasEvents`: a function has events on a timeline. */
+/** Functions of a view. `hasEvents`: a function has events on a timeline. */
 export function Functions(props: { view: string; base: Query; lead: ReactNode; hasEvents: boolean }) {
   const { view, base, lead, hasEvents } = props
   return (

@@ -153,7 +153,7 @@ function Page({ view, query }: { view: View; query: Query }) {
 
 const ns = (value: Row[string]) => format(value, 'ns')
 
-/** Which threads are in no sum, and why. */
+/** Threads that are excluded from sums, with the reason. */
 function IdleThreads({ rows }: { rows: readonly Row[] }) {
   const idle = rows.filter((row) => row.thread_idle)
   if (idle.length === 0) return null

@@ -13,7 +13,7 @@ interface Group {
   options: { value: string; label: string }[]
 }
 
-/** Of the URL. */
+/** URL value of *all frames*. */
 export const ALL_FRAMES = 'none'
 
 const FOLD: Group = {
@@ -34,7 +34,7 @@ const ORDER: Group = {
 }
 const COLOURS: Group = {
   key: 'colour',
-  label: 'Colours',
+  label: 'Colors',
   options: [
     { value: '', label: 'By package' },
     { value: 'kind', label: 'By kind' },

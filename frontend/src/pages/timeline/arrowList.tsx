@@ -10,7 +10,7 @@ import { useView } from '../../state/data'
 import textCss from '../../widgets/text.module.css'
 import css from './arrowList.module.css'
 
-/** Of more the first in time are listed: a list of hundreds is none. */
+/** Maximum number of listed arrows, first in time. */
 const MOST = 12
 const LONGEST = 60
 

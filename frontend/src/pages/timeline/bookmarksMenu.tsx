@@ -67,7 +67,7 @@ export function BookmarksMenu(props: {
           ))}
           <div className={css.row}>
             <Button size="compact-sm" variant="default" disabled={bookmarks.length >= MOST} onClick={onAdd}>
-              {isSelected ? 'Bookmark the selected event' : 'Bookmark the centre'}
+              {isSelected ? 'Bookmark the selected event' : 'Bookmark the center'}
             </Button>
             <span className={textCss.mute}>B: bookmark the pointer's time</span>
           </div>

@@ -66,7 +66,7 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
   )
 }
 
-/** What the wheel does; stored in the browser. */
+/** Wheel behavior; stored in the browser. */
 export function WheelChoice() {
   const { wheel } = usePrefs()
   return (
@@ -90,7 +90,7 @@ export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; 
   return (
     <Radio.Group
       size="xs"
-      label="Colours"
+      label="Colors"
       value={useColors(usual)}
       onChange={(value) => setRoute({ colors: value === usual ? '' : value, off: '' })}
     >

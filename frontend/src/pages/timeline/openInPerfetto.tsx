@@ -16,7 +16,7 @@ type Part = 'shown' | 'all'
 type State = { is: 'idle' | 'busy' | 'done' } | { is: 'failed'; problem: Problem }
 
 interface Props {
-  /** Of the Perfetto UI; empty: the one that is set is none. */
+  /** Address of the Perfetto UI; empty if the setting is invalid. */
   address: string
   /** The profile, without its chosen steps. */
   base: Query

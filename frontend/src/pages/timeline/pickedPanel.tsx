@@ -34,7 +34,7 @@ export function togglePicked(picked: readonly Item[], item: Item): Item[] {
   return rest.length < picked.length ? rest : [...rest, item]
 }
 
-/** Of more events, the first in time are listed. */
+/** Maximum number of listed events, first in time. */
 const LISTED = 100
 
 export function PickedPanel(props: {

@@ -138,7 +138,7 @@ function Devices({ view }: { view: View }) {
           {format(Number(row.busy_ratio), 'ratio')}
         </span>
       ))}
-      {idle && <span title={idle.note}> · without {counted(Number(idle.value), 'thread')} that only wait</span>}
+      {idle && <span title={idle.note}> · {counted(Number(idle.value), 'waiting thread')} not listed</span>}
     </>
   )
 }

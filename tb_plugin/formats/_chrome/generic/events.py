@@ -61,6 +61,6 @@ FAMILIES: dict[str, str] = {
 }
 # names of events that are not displayed
 SKIPPED_PHASES: dict[str, str] = {
-    **dict.fromkeys("vV", "memory dumps"), "c": "clock synchronisations",
+    **dict.fromkeys("vV", "memory dumps"), "c": "clock synchronizations",
     **dict.fromkeys("()", "contexts"), "=": "linked ids",
 }  # fmt: skip

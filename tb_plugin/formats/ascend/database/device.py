@@ -33,7 +33,7 @@ _ENUMS = {
 }  # fmt: skip
 _INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
 _UNKNOWN = (
-    "these tasks have no type, so they are displayed but not analysed. Kernel and communication "
+    "these tasks have no type, so they are displayed but not analyzed. Kernel and communication "
     "times are too short, and idle times are too long"
 )
 

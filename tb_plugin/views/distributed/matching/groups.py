@@ -226,7 +226,7 @@ def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:
     gaps = {after - before for before, after in zip(listed, listed[1:-1] if ranks.cut else listed[1:], strict=False)}
     if len(gaps) != 1 or (step := gaps.pop()) < 1 or (ranks.cut and listed[-1] != listed[0] + step * (count - 1)):
         return ""
-    return f"{count} neighbouring ranks" if step == 1 else f"{count} ranks, every {_ordinal(step)}"
+    return f"{count} neighboring ranks" if step == 1 else f"{count} ranks, every {_ordinal(step)}"
 
 
 def _ordinal(number: int) -> str:

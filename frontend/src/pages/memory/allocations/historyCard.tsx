@@ -142,7 +142,7 @@ function Drawn(
             options={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
           />
           <Switch
-            label="Colour by"
+            label="Color by"
             value={colors}
             onChange={(next) => setRoute({ color: next === usual ? '' : next })}
             options={choices.map(({ value, label, missing }) => ({

@@ -166,7 +166,7 @@ function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query 
             options={{ '': 'By address', size: 'By size' }}
           />
           <Switch
-            label="Colour of blocks"
+            label="Color of blocks"
             value={byLine ? 'line' : ''}
             onChange={(next) => setRoute({ colour: next })}
             options={{ '': 'State', line: 'Line' }}
@@ -223,7 +223,7 @@ function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[]
         <Swatch color={categoryColor(STATES.unused)} />
         Lost to rounding
       </li>
-      {map.cell_bytes > 0 && <li>Blocks below {format(map.cell_bytes, 'bytes')} are merged with their neighbours</li>}
+      {map.cell_bytes > 0 && <li>Blocks below {format(map.cell_bytes, 'bytes')} are merged with their neighbors</li>}
     </ul>
   )
 }

@@ -58,7 +58,7 @@ export function RanksFooter(props: {
         {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
       </span>
       <span className={css.key} data-testid="timeline-key">
-        {lasts.length > 0 && <span title="Bands have the colour of the last rank to arrive">last to arrive:</span>}
+        {lasts.length > 0 && <span title="Bands have the color of the last rank to arrive">last to arrive:</span>}
         {lasts.map(({ title, kind, count, lateness }) => (
           <span key={title} title={lastText(count, lateness)}>
             <i className={css.band} style={{ '--band': categoryColor(kind) } as CSSProperties} /> {title}

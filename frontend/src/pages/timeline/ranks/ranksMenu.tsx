@@ -46,7 +46,7 @@ interface MenuProps {
   catalog: Catalog
   open: Address
   ranks: readonly Address[]
-  /** What the job says of its ranks; null = nobody asked yet. */
+  /** Clocks of the job; null = not requested yet. */
   clocks: Clocks | null
   way: Way
   /** Traces that corrected clocks read at most. */
