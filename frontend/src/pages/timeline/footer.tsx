@@ -6,6 +6,8 @@ import type { Range } from '../../canvas/viewport'
 import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
+import { emptyHint } from '../../lib/search'
+import { useRoute } from '../../state/urlState'
 import { Swatch } from '../../widgets/basics'
 import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
@@ -68,6 +70,8 @@ export function TimelineFooter(props: {
 
 function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']> }) {
   const { total, inSight, totalNs } = found
+  const { search = '' } = useRoute()
+  if (total === 0) return <span data-testid="found">{` · ${emptyHint(search)}`}</span>
   const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
   return (
     <span
