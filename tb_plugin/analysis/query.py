@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import contains_text
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.kernel_labels import kernel_label
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
@@ -234,7 +235,7 @@ def _inside(own: Bool, parent: Int32) -> Bool:
 
 
 def _kind(trace: TraceTable, term: Term) -> Bool:
-    collective = trace.is_collective & (trace.kind == EventKind.KERNEL)
+    collective = is_communication(trace)
     present = [kind.name.lower() for kind in EventKind if (trace.kind == kind).any()]
     present += [_COMMUNICATION] if collective.any() else []
     value = term.value.lower()
