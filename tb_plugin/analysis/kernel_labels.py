@@ -1,4 +1,6 @@
-"""Short names of kernels, as the page shows them (frontend/src/lib/names.ts; both are tested with one list)."""
+"""Short names of kernels, as the page shows them."""
+
+# One list tests this and frontend/src/lib/names.ts.
 
 from __future__ import annotations
 
