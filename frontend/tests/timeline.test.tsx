@@ -121,7 +121,7 @@ test('clicks that are faster than answers each go one hit on', async () => {
 
 test('where nothing is found the page says so, and leads nowhere', async () => {
   await open({ ...RUN, search: 'no such name' })
-  expect(textOf(byTest('found'))).toContain('0 found, 0 ns total · 0 visible')
+  expect(textOf(byTest('found'))).toContain('No event matches. Track names are searched in the menu Tracks.')
   expect((button('Next hit') as HTMLButtonElement).disabled).toBe(true)
 })
 

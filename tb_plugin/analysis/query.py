@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import contains_text
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.kernel_labels import kernel_label
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.thread_and_stream_names import stream_text, track_names
 from tb_plugin.errors import BadRequest
@@ -42,6 +44,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 _SIGN = r"(?P<sign>>=|<=|>|<|=|:(?!:))"
 _VALUE = r'(?P<value>/.*?/(?=\s|$)|"[^"]*"|\S*)'
 _FIELD = re.compile(rf'\s*(?P<field>dur|kind|stream|thread|op|name|arg\.(?:"[^"]+"|[\w.\-]*))\s*{_SIGN}\s*{_VALUE}')
+# ``-term`` excludes; ``->`` is text.
+_NOT = re.compile(r'\s*-(?=[A-Za-z_/"])')
 _TEXT = re.compile(r'\s*(?P<value>/.*?/(?=\s|$)|"[^"]*"|\S+)')
 # Text that looks like a field: ``word:text``, or any word compared with a duration.
 _UNKNOWN_FIELD = re.compile(r"(?P<field>[a-z][a-z_.]*)(?::(?!:)|=)\S|(?P<other>\w+)[<>]=?[0-9.]+(?:ns|us|µs|ms|s)?$")
@@ -68,6 +72,8 @@ class Term(msgspec.Struct, frozen=True):
     """Argument of the field ``arg``."""
     sign: str = ":"
     value: str = ""
+    excludes: bool = False
+    """Whether the events that match are left out."""
 
     def __str__(self) -> str:
         return self.text if len(self.text) <= 60 else f"{self.text[:60]}…"
@@ -79,9 +85,12 @@ def parse_query(text: str) -> tuple[Term, ...]:
         raise BadRequest("The query is too long.", "search", f"Use at most {MAX_QUERY_CHARS} characters.")
     terms, at, end = [], 0, len(text.rstrip())
     while at < end:
+        minus = _NOT.match(text, at)
+        at = minus.end() if minus else at
         found = _FIELD.match(text, at) or _TEXT.match(text, at)
         assert found is not None
-        terms.append(_term(found))
+        term = _term(found)
+        terms.append(replace(term, text=f"-{term.text}", excludes=True) if minus else term)
         at = found.end()
     if len(terms) > MAX_TERMS:
         raise BadRequest("The query has too many terms.", "search", f"Use at most {MAX_TERMS} terms.")
@@ -113,7 +122,8 @@ def matching_query(trace: TraceTable, query: str, place: str = "first") -> Bool:
     """
     found = np.ones(len(trace), np.bool_)
     for term in parse_query(query):
-        found &= _FIELD_MATCHERS[term.field](trace, term) if term.field else _matching_text(trace, place, term.value)
+        hits = _FIELD_MATCHERS[term.field](trace, term) if term.field else _matching_text(trace, place, term.value)
+        found &= ~hits if term.excludes else hits
     return found
 
 
@@ -123,7 +133,10 @@ def _matching_text(trace: TraceTable, place: str, text: str) -> Bool:
 
 
 def containing(trace: TraceTable, place: str, search: str, exact: bool = False) -> Bool:
-    """Returns the events whose name or arguments contain a text or, if ``exact``, are equal to it."""
+    """Returns the events whose name or arguments contain a text or, if ``exact``, are equal to it.
+
+    A kernel is also found by its short name, unless ``exact``.
+    """
     everywhere: _Rows = slice(None)
     texts: list[tuple[_Rows, Int32]] = []
     if place != "args":
@@ -138,6 +151,8 @@ def containing(trace: TraceTable, place: str, search: str, exact: bool = False) 
     found = np.zeros(len(trace), np.bool_)
     for rows, ids in texts:
         found[rows] |= hits[ids]
+    if place != "args" and not exact:
+        found |= _label_hits(trace, search)[trace.name]
     for column in trace.others if place != "names" else ():
         if not column.is_text:
             found[column.row] |= _equal_numbers(column.value, search)
@@ -168,6 +183,17 @@ def _hit_strings(strings: StringTable, columns: Sequence[npt.NDArray[Any]], sear
     return used
 
 
+def _label_hits(trace: TraceTable, search: str) -> Bool:
+    """Returns whether each string id is the name of a kernel whose short name matches."""
+    found = np.zeros(len(trace.strings) + 1, np.bool_)
+    found[trace.name[trace.kind == EventKind.KERNEL]] = True
+    found[-1] = False
+    distinct = np.flatnonzero(found)
+    labels = [kernel_label(name) for name in trace.strings.array.take(pa.array(distinct)).to_pylist()]
+    found[distinct] = contains_text(pa.array(labels, pa.string()), search)
+    return found
+
+
 def _text_hits(trace: TraceTable, term: Term, ids: npt.NDArray[np.integer]) -> Bool:
     """Returns whether each string id of a column has the text of a term; ``=`` compares whole texts."""
     return _hit_strings(trace.strings, [ids], _text_of(term), term.sign == "=")
@@ -184,7 +210,10 @@ def _text_of(term: Term) -> str:
 
 
 def _name(trace: TraceTable, term: Term) -> Bool:
-    return _text_hits(trace, term, trace.name)[trace.name]
+    hits = _text_hits(trace, term, trace.name)
+    if term.sign != "=":
+        hits |= _label_hits(trace, term.value)
+    return hits[trace.name]
 
 
 def _operator(trace: TraceTable, term: Term) -> Bool:
@@ -206,7 +235,7 @@ def _inside(own: Bool, parent: Int32) -> Bool:
 
 
 def _kind(trace: TraceTable, term: Term) -> Bool:
-    collective = trace.is_collective & (trace.kind == EventKind.KERNEL)
+    collective = is_communication(trace)
     present = [kind.name.lower() for kind in EventKind if (trace.kind == kind).any()]
     present += [_COMMUNICATION] if collective.any() else []
     value = term.value.lower()

@@ -40,6 +40,7 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     """The first level contains single events. The last level contains the whole trace in one tile."""
     categories: list[str]
     has_modules: bool
+    has_communication: bool
     busy: list[float]
     """Busy fraction of the devices (or of the host) in time slices of equal length over the whole trace."""
     busy_is_device: bool

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analysis.kernel_labels import kernel_label
 from tb_plugin.analysis.query import MAX_QUERY_CHARS, MAX_TERMS, matching_query, parse_query
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
@@ -35,6 +38,23 @@ def small() -> TraceBuilder:
 def found(query: str, table: TraceTable | None = None) -> list[str]:
     table = small().table() if table is None else table
     return [table.strings[int(table.name[row])] for row in np.flatnonzero(matching_query(table, query))]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("conv 128x32 f32", 1), ("/conv.*f32/", 1), ("name:conv", 1), ("scudnn", 1), ("elementwise [add]", 1),
+        ("name=conv", 0), ("kind:kernel -conv", 1), ("-kind:kernel -/e/", 0), ("-> ", 0), ('"-conv"', 0),
+    ],
+)  # fmt: skip
+def test_kernels_are_found_by_short_name_and_terms_exclude(query: str, count: int) -> None:
+    add = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, Array<char*, 3> >(int)"
+    builder = trace().step(1, 0, 100).op("aten::conv2d", 10, 40)
+    builder.launches(kernel("maxwell_scudnn_128x32_relu_interior_nn_v1", 7, 40), at=14, dur=3)
+    builder.launches(kernel(add, 2, 70), at=18, dur=3)
+    table = builder.table()
+    kernels = table.kind == EventKind.KERNEL
+    assert int((matching_query(table, query) & kernels).sum()) == count
 
 
 @pytest.mark.parametrize(
@@ -178,3 +198,9 @@ def test_totals_per_step() -> None:
     got = figures(part(table, "find", search="kind:kernel").payloads["summary"])
     assert (got["events"], got["total_ns"], got["found_per_step"], got["found_step_ns"]) == (3, 112_000, 1.0, 6_000)
     assert "found_step_ns" not in figures(part(trace().op("a", 0, 5).table(), "find", search="a").payloads["summary"])
+
+
+def test_short_names_of_kernels_are_those_of_the_page() -> None:
+    cases = Path(__file__).parents[2] / "frontend/src/lib/kernelNames.json"
+    for name, label in msgspec.json.decode(cases.read_bytes(), type=list[tuple[str, str]]):
+        assert kernel_label(name) == label

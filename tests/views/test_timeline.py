@@ -210,6 +210,16 @@ def test_the_table_of_kernels_classifies_all_that_the_timeline_draws(name: str) 
     assert all(CATEGORIES[i] in ("kernel", "communication") for i in category_of(table, kernels).tolist())
 
 
+def test_work_of_a_cpu_process_group_is_communication() -> None:
+    table = trace().op("aten::mm", 0, 5).op("gloo:all_reduce", 10, 20).table()
+    named = {table.strings[int(name)]: row for row, name in enumerate(table.name.tolist())}
+    kinds = category_of(table, np.array([named["aten::mm"], named["gloo:all_reduce"]]))
+    assert [CATEGORIES[i] for i in kinds] == ["operator", "communication"]
+    assert part(table, "timeline").payloads["timeline"].has_communication
+    alone = trace().op("aten::mm", 0, 5).table()
+    assert not part(alone, "timeline").payloads["timeline"].has_communication
+
+
 def test_modules_stand_around_what_was_called_in_them() -> None:
     table = trace().module("A", 0, 50).op("in", 10, 5).op("out", 60, 5).table()
     pyramid = build(table)

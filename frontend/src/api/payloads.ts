@@ -516,6 +516,7 @@ export interface Timeline {
   categories: string[]
   end_ns: number
   groups: number[]
+  has_communication: boolean
   has_modules: boolean
   is_range_trace: boolean
   kind: 'timeline'

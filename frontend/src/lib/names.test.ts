@@ -1,41 +1,8 @@
 import { expect, it } from 'vitest'
+import kernelNames from './kernelNames.json'
 import { elided, labelsOf, shortenMiddle, shortKernel, withEnds, withoutShared } from './names'
 
-it.each([
-  ['sm80_xmma_gemm_f16f16_f16f32', 'sm80_xmma_gemm_f16f16_f16f32'],
-  ['sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x128x64_warpgroupsize1x1x1', 'gemm 64x128 bf16'],
-  ['Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_MT256x32x64_MI16x16x1_SN', 'gemm 256x32 bf16'],
-  ['volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1', 'conv winograd 128x128 f32'],
-  ['volta_sgemm_64x32_sliced1x4_tn', 'gemm 64x32 f32'],
-  ['sm80_xmma_dgrad_implicit_gemm_indexed_tf32f32_nhwc_tilesize128x64x16_stage4', 'conv dgrad 128x64 tf32'],
-  ['void pytorch_flash::flash_fwd_kernel<Traits<64, 128>, false>(pytorch_flash::Flash_fwd_params)', 'flash_fwd'],
-  ['void at::native::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float)', 'layer_norm'],
-  ['void splitKreduce_kernel<float, float>(cublasSplitKParams<float>, float const*)', 'splitKreduce'],
-  [
-    'void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, at::detail::Array<char*, 3> >(int, at::native::AddFunctor<float>, at::detail::Array<char*, 3>)',
-    'elementwise [add]',
-  ],
-  [
-    'void at::native::(anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*, float const*, int)',
-    'softmax_warp_forward',
-  ],
-  [
-    'void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>(cudnnTensorStruct)',
-    'bn_fw_tr_1C11_kernel_NCHW',
-  ],
-  ['void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(cutlass_80_x::Params)', 'gemm 128x128'],
-  [
-    'void at::native::vectorized_elementwise_kernel<4, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2> >(int, at::native::clamp_min_scalar_kernel_impl(at::TensorIterator&, c10::Scalar)::{lambda()#1}::operator()() const::{lambda(float)#1}, at::detail::Array<char*, 2>)',
-    'elementwise [clamp_min_scalar]',
-  ],
-  ['enumerate(DataLoader)#_Iter.__next__', 'enumerate(DataLoader)#_Iter.__next__'],
-  ['std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(cublasGemvParams<float>)', 'gemvx'],
-  ['ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long)', 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'],
-  ['Memcpy HtoD (Pinned -> Device)', 'Memcpy HtoD (Pinned -> Device)'],
-  ['aten::mm', 'aten::mm'],
-  ['(no operator)', '(no operator)'],
-  ['train.py(88): <module>', 'train.py(88): <module>'],
-])('%s is short for people', (name, short) => expect(shortKernel(name)).toBe(short))
+it.each(kernelNames)('%s is short for people', (name, short) => expect(shortKernel(name)).toBe(short))
 
 it('shortens in the middle', () => {
   expect(shortenMiddle('abcdef', 6)).toBe('abcdef')

@@ -87,7 +87,7 @@ export function useTimelineEngine<E extends Engine>(
             ? { item, arrow, color: item ? colorOf(made, item) : '', clear: inWindow(on, made, item, arrow), ...at }
             : null,
         ),
-      onRange: (next) => latest.current.onRange(next),
+      onRange: (next, track) => latest.current.onRange(next, track),
       onToggle: (id) => latest.current.onToggle(id),
       onPickMore: (item) => latest.current.onPickMore(item),
       onWheelScroll: () => latest.current.onWheelScroll(),

@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analysis.communication import is_communication
 from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, concatenate_items
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.arrays import Bool
 from tb_plugin.lib.groupby import number_groups
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -94,9 +97,14 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 
 
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-    """Returns the event kind of each row; collective kernels have a number of their own."""
-    kind = trace.kind[rows]
-    return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
+    """Returns the event kind of each row; what the overview counts as communication has a number of its own."""
+    return np.where(communicates(trace)[rows], COMMUNICATION, trace.kind[rows]).astype(np.uint8)
+
+
+@cached_by_argument
+def communicates(trace: TraceTable) -> Bool:
+    """Returns a mask of the communication events, for many tiles."""
+    return is_communication(trace)
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:

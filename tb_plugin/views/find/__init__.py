@@ -25,7 +25,8 @@ VIEW = ViewEntry(
             'AND: text in any case, `"quoted text"`, `/regex/`, or a field: `dur>100us` (ns, us, ms, s; also `<`, '
             "`>=`, `<=`, `=`), `kind:kernel`, `stream:7`, `thread:text`, `name:text`, `op:text` (operators and all "
             "events inside them, including device work), `arg.KEY=value` (a recorded argument). A text field "
-            "contains the text, or equals it with `=`. "
+            "contains the text, or equals it with `=`. `-` before a term excludes its events. Names of kernels also "
+            "match as the page shows them, such as `conv 128x32 f32`. "
             "`where` works as for `events`. `where` selects the events counted in a table row, "
             "also without S. `summary` (Figures, also per step), `marks` (Series, histogram: hits that start in each "
             "slice), `names` (by name and kind), `hits` (all, in order of time). With `near_ns`, also `near` "

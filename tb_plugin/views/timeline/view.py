@@ -12,7 +12,7 @@ from tb_plugin.analysis.out_of_memory import failures_of, marks_of
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
-from tb_plugin.analysis.timeline.tiles import CATEGORIES
+from tb_plugin.analysis.timeline.tiles import CATEGORIES, communicates
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
@@ -57,6 +57,7 @@ def head_of(pyramid: Pyramid) -> Timeline:
         ],
         categories=CATEGORIES,
         has_modules=pyramid.module is not None,
+        has_communication=bool(communicates(trace).any()),
         busy=share.tolist(),
         busy_is_device=is_device,
         is_range_trace=is_range_trace(trace),

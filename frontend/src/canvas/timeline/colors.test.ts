@@ -59,6 +59,28 @@ describe('colours', () => {
     expect(colors.of(item)).toBe(fills[2])
   })
 
+  test.each(['kernel', 'name'] as const)('names of a legend by %s have different colours and keep them', (by) => {
+    const names = Array.from({ length: 30 }, (_, i) => `kernel_${i}`)
+    const { store, tile } = known(names)
+    const colors = new Colors(LIGHT, by, KINDS, store)
+    const keys = names.slice(0, 12).map((name) => `=${name}`)
+    const drawn = (of: Colors, i: number) => of.paint(of.slot(tile, i), 1).fill
+    drawn(colors, 0)
+    expect(colors.distinguish(keys)).toBe(true)
+    const fills = keys.map((key) => colors.ofEntry(key))
+    expect(new Set(fills).size).toBe(12)
+    expect(fills[0]).toBe(drawn(colors, 0))
+    if (by === 'kernel') expect(fills).not.toContain(categoryColor('operator'))
+    // Panned: one name goes, another one comes.
+    colors.distinguish([`=${names[20]}`, ...keys.slice(1)])
+    expect(keys.slice(1).map((key) => colors.ofEntry(key))).toEqual(fills.slice(1))
+    expect(fills.slice(1)).not.toContain(drawn(colors, 20))
+    expect(colors.distinguish(keys.slice(1))).toBe(false)
+    // Another theme or filter keeps them too.
+    const next = new Colors(LIGHT, by, KINDS, store, null, undefined, colors)
+    expect(drawn(next, 20)).toBe(drawn(colors, 20))
+  })
+
   test('entries of the legend hide their events', () => {
     const { store, tile } = known(['void k<1>(int)', 'aten::mm', 'late'])
     tile.category[1] = 1

@@ -14,9 +14,10 @@ const HUES = 10
 /** Each hue twice, full and pale. */
 const SLICES = 2 * HUES
 const PALE = 0.6
-/** Hues of names of kernels: all but those of communication, copies and memsets, which are on the same rows. */
-const KERNEL_HUES = [0, 1, 4, 5, 7, 8, 9]
-const ALL_HUES = Array.from({ length: HUES }, (_, i) => i)
+/** Slices in the order in which names of a legend get them. */
+const ALL_SLICES = Array.from({ length: SLICES }, (_, i) => i)
+/** Of kernels: never the hue of operators, communication, copies and memsets; full hues of other kinds come last. */
+const KERNEL_SLICES = [0, 5, 9, 10, 15, 19, 17, 18, 14, 7, 8, 4]
 const NONE = 'other'
 /** The colour of non-kernels when colouring by class. */
 const NEUTRAL = 'idle'
@@ -46,6 +47,9 @@ export class Colors {
   /** Keys of hidden entries of the legend. */
   private readonly hidden: ReadonlySet<string>
   private readonly hiddenAt: boolean[] = []
+  /** Slices of names that a legend listed; other names have one by their text. */
+  readonly given: Map<string, number>
+  private readonly palette: readonly number[]
   private readonly store: TileStore
   private readonly categories: readonly string[]
   private readonly kernel: number
@@ -65,7 +69,10 @@ export class Colors {
     store: TileStore,
     classes: KernelClasses | null = null,
     hidden: ReadonlySet<string> = NOTHING_HIDDEN,
+    before: Colors | null = null,
   ) {
+    this.given = before?.by === by ? before.given : new Map()
+    this.palette = by === 'kernel' ? KERNEL_SLICES : ALL_SLICES
     this.hidden = hidden
     this.by = by
     this.theme = theme
@@ -154,6 +161,36 @@ export class Colors {
     return { key: isRest ? NO_CLASS : this.kinds[meaning], label, color: this.paint(meaning, 1).fill, isRest }
   }
 
+  /**
+   * Gives entries of the legend, most time first, different colours; those that have one keep it. Returns whether a
+   * colour changed.
+   */
+  distinguish(keys: readonly string[]): boolean {
+    if (this.by === 'kind' || this.by === 'class') return false
+    const taken = new Set<number>()
+    const without: string[] = []
+    for (const key of keys.slice(0, this.palette.length)) {
+      const label = key.slice(LABEL_KEY.length)
+      const slice = this.given.get(label)
+      if (slice !== undefined && !taken.has(slice)) taken.add(slice)
+      else if (label !== '') without.push(label)
+    }
+    const used = new Set(this.given.values())
+    for (const label of without) {
+      const free = this.palette.filter((slice) => !taken.has(slice))
+      const slice = free.find((one) => !used.has(one)) ?? free[0]
+      this.given.set(label, slice)
+      taken.add(slice)
+    }
+    if (without.length > 0) this.slots.length = 0
+    return without.length > 0
+  }
+
+  /** The colour of an entry of a legend of names or modules. */
+  ofEntry(key: string): string {
+    return this.paint(this.slotOf(key.slice(LABEL_KEY.length)), 1).fill
+  }
+
   /** `strength` from 0 to 1: how much of the panel does not show through. */
   paint(slot: number, strength: number): Paint {
     const level = Math.max(1, Math.round(strength * STRENGTHS))
@@ -181,11 +218,11 @@ export class Colors {
 
   private slotOf(text: string): number {
     if (text === '') return this.slices + SLICES
+    const given = this.given.get(text)
+    if (given !== undefined) return this.slices + given
     let hash = 0
     for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-    const hues = this.by === 'kernel' ? KERNEL_HUES : ALL_HUES
-    const at = Math.abs(hash) % (2 * hues.length)
-    return this.slices + hues[at % hues.length] + (at < hues.length ? 0 : HUES)
+    return this.slices + this.palette[Math.abs(hash) % this.palette.length]
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { LIGHT } from '../surface'
-import { type CounterSeries, type Counters, drawCounter, rangeText, scaleOf, sliceAt } from './counters'
+import { type CounterSeries, type Counters, drawCounter, narrowTitle, rangeText, scaleOf, sliceAt } from './counters'
 
 const series = (mean: (number | null)[]): CounterSeries => ({
   key: 'used',
@@ -82,3 +82,10 @@ test('the text says the values, whatever the chart spans', () => {
   const below = { ...share, min: -3, max: -1 }
   expect([rangeText(below, null), rangeText(below, -2)]).toEqual(['-3 to -1', '-2, -3 to -1'])
 })
+
+test.each([
+  ['Launch queue depth', 'Queue depth'],
+  ['Launch queue depth, stream 7', 'Queue depth, stream 7'],
+  ['Memory, change', 'Memory'],
+  ['Memory, reserved', 'Memory, reserved'],
+])('%s is %s in a narrow column', (title, short) => expect(narrowTitle(title)).toBe(short))

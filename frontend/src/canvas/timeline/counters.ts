@@ -87,6 +87,10 @@ export function drawCounter(
   }
 }
 
+/** The name of a chart in a narrow column. */
+export const narrowTitle = (title: string) =>
+  title.replace(/^Launch queue depth/, 'Queue depth').replace(/^Memory, (allocated|change)$/, 'Memory')
+
 export function sliceAt(counters: Counters, time: number): number {
   const slices = counters.series[0]?.mean.length ?? 0
   const i = Math.floor(((time - counters.start) / (counters.end - counters.start)) * slices)

@@ -4,7 +4,7 @@ import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
 import { shortKernel } from '../../lib/names'
 import { boxColors, cutMiddle, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
-import { drawCounter, rangeText, sliceAt } from './counters'
+import { drawCounter, narrowTitle, rangeText, sliceAt } from './counters'
 import { drawCursor, drawFlags, drawHead, drawRange } from './head'
 import { BAR, HEAD, type Placed, rowTop } from './layout'
 import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './model'
@@ -315,7 +315,9 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   const [thread, ...holds] = track.title.split(' · ')
   // In a narrow column, what the track holds takes the second line.
   const isSplit = !small && holds.length > 0 && context.measureText(track.title).width > room
-  context.fillText(cutMiddle(context, isSplit ? thread : track.title, room), 22, middle)
+  const fits = track.kind !== 'counter' || context.measureText(track.title).width <= room
+  const title = isSplit ? thread : fits ? track.title : narrowTitle(track.title)
+  context.fillText(cutMiddle(context, title, room), 22, middle)
   const values = track.kind === 'counter' ? counterText(scene, track.counter) : ''
   const subtitle = isSplit ? holds.join(' · ') : values || track.subtitle
   if (!small && subtitle) {

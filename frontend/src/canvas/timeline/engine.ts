@@ -136,7 +136,7 @@ export class TimelineEngine extends TimelineViewport {
   setColors(by: ColorBy, classes: KernelClasses | null, hidden: ReadonlySet<string>): void {
     this.hidden = hidden
     const { head, store } = this.model
-    this.scene.colors = new Colors(this.scene.theme, by, head.categories, store, classes, hidden)
+    this.scene.colors = new Colors(this.scene.theme, by, head.categories, store, classes, hidden, this.scene.colors)
     this.redraw()
   }
 
@@ -173,7 +173,11 @@ export class TimelineEngine extends TimelineViewport {
   }
 
   legend(most: number): LegendEntry[] {
-    return legendOf(this.scene, most)
+    const { colors } = this.scene
+    const entries = legendOf(this.scene, most)
+    if (!colors.distinguish(entries.map(({ key }) => key))) return entries
+    this.redraw()
+    return entries.map((entry) => ({ ...entry, color: colors.ofEntry(entry.key) }))
   }
 
   /** Moves and scrolls to a spot at the same zoom. */

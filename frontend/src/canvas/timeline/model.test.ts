@@ -19,6 +19,7 @@ const HEAD: Timeline = {
   ],
   categories: ['unknown', 'operator', 'kernel'],
   has_modules: false,
+  has_communication: false,
   busy: [],
   busy_is_device: true,
   is_range_trace: false,

@@ -8,8 +8,11 @@ import { gutterOf } from './layout'
 const WIDTH = 1000
 const LEFT = gutterOf(0, WIDTH)
 const listeners = new Map<string, (event: unknown) => void>()
-const told: [string, unknown][] = []
-const tell = (name: string) => (value: unknown) => told.push([name, value])
+const told: [string, ...unknown[]][] = []
+const tell =
+  (name: string) =>
+  (value: unknown, ...more: unknown[]) =>
+    told.push([name, value, ...more])
 let engine: RanksEngine
 
 const send = (type: string, event: object) => {
@@ -101,4 +104,15 @@ test('a measurement may have its first point already', () => {
   engine.measureFrom(300)
   click(LEFT + 0.5 * (WIDTH - LEFT))
   expect(told.at(-1)).toEqual(['range', { start: 300, end: 600 }])
+})
+
+test.each([
+  [200, 'stream 7'],
+  [50, null],
+])('a range that begins at height %d says the track: %s', (offsetY, track) => {
+  Object.assign(engine, { titleAt: () => 'stream 7' })
+  send('pointerdown', { offsetX: LEFT, offsetY, shiftKey: true })
+  send('pointermove', { offsetX: LEFT + 0.5 * (WIDTH - LEFT), offsetY, shiftKey: true })
+  send('pointerup', { offsetX: LEFT + 0.5 * (WIDTH - LEFT), offsetY, shiftKey: true })
+  expect(told.at(-1)).toEqual(['range', { start: 200, end: 600 }, track])
 })

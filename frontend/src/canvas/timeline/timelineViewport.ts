@@ -40,8 +40,8 @@ export interface TimelineEvents {
   onBookmark(time: number): void
   /** The names of the tracks have another width; 0 = the usual one. */
   onGutter(width: number): void
-  /** A range was measured; null = cleared. */
-  onRange(range: Range | null): void
+  /** A range was measured; null = cleared. `track`: id of the track in which the drag began. */
+  onRange(range: Range | null, track?: string | null): void
   onToggle(id: string): void
   /** Id of a closed or hidden track with an event to show. */
   onOpen(id: string): void
@@ -246,7 +246,8 @@ export abstract class TimelineViewport extends MovableViewport<TimelineHit> {
       return { move: ({ x }) => this.moveStrip(x, 'pan') }
     }
     if (event.shiftKey || from.y < AXIS) {
-      return { move: ({ x }) => this.measureRange(from.x, x), end: () => this.events.onRange(this.scene.range) }
+      const track = from.y > HEAD ? this.titleAt(from.y) : null
+      return { move: ({ x }) => this.measureRange(from.x, x), end: () => this.events.onRange(this.scene.range, track) }
     }
     return super.startDrag(from, event)
   }

@@ -1,7 +1,7 @@
-// Short notes over the timeline: how to zoom, and what a measurement waits for.
+// Short notes: over the timeline what a measurement waits for, in its footer how to zoom.
 import { useEffect } from 'react'
 import { setPrefs } from '../../state/prefs'
-import { CloseButton, SmallButton } from '../../widgets/basics'
+import { CloseButton, LinkButton } from '../../widgets/basics'
 import css from './canvasHint.module.css'
 
 const MEASURING = {
@@ -10,27 +10,27 @@ const MEASURING = {
 }
 const HINT_MS = 12_000
 
-export function CanvasHint(props: { measuring: keyof typeof MEASURING | null; isZoomHint: boolean }) {
-  const { measuring, isZoomHint } = props
+export function CanvasHint(props: { measuring: keyof typeof MEASURING | null }) {
+  const { measuring } = props
   return (
     <div className={css.place} role="status">
-      {measuring ? <p className={css.hint}>{MEASURING[measuring]}</p> : isZoomHint && <ZoomHint />}
+      {measuring && <p className={css.hint}>{MEASURING[measuring]}</p>}
     </div>
   )
 }
 
 const close = () => setPrefs({ wheelHinted: true })
 
-function ZoomHint() {
+export function ZoomHint() {
   useEffect(() => {
     const timer = window.setTimeout(close, HINT_MS)
     return () => window.clearTimeout(timer)
   }, [])
   return (
-    <p className={css.hint}>
+    <span role="status" className={css.zoom}>
       Ctrl (or ⌘) + wheel zooms, Shift + wheel moves sideways.
-      <SmallButton onClick={() => setPrefs({ wheel: 'zoom', wheelHinted: true })}>Zoom with the wheel</SmallButton>
+      <LinkButton onClick={() => setPrefs({ wheel: 'zoom', wheelHinted: true })}>Zoom with the wheel</LinkButton>
       <CloseButton size="xs" label="Close the hint" onClick={close} />
-    </p>
+    </span>
   )
 }

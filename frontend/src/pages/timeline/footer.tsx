@@ -1,4 +1,5 @@
 // The timeline's footer: window, hits, colour key.
+import type { ReactNode } from 'react'
 import type { Timeline } from '../../api/payloads'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import type { LegendEntry } from '../../canvas/timeline/legend'
@@ -6,6 +7,7 @@ import type { Range } from '../../canvas/viewport'
 import { categoryColor } from '../../lib/color'
 import { format } from '../../lib/format'
 import { shortenMiddle } from '../../lib/names'
+import { emptyHint } from '../../lib/search'
 import { Swatch } from '../../widgets/basics'
 import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
@@ -15,19 +17,21 @@ export interface RecordedKinds {
   device: boolean
   python: boolean
   modules: boolean
+  communication: boolean
   async: boolean
 }
 
-export const recordedKinds = ({ busy_is_device, tracks, has_modules }: Timeline): RecordedKinds => ({
+export const recordedKinds = ({ busy_is_device, tracks, has_modules, has_communication }: Timeline): RecordedKinds => ({
   device: busy_is_device,
   python: tracks.some(({ id }) => id.endsWith('/python')),
   modules: has_modules,
+  communication: has_communication,
   async: tracks.some(({ id }) => id.endsWith('/async')),
 })
 
 export const KINDS: readonly { kind: string; label: string; needs?: keyof RecordedKinds }[] = [
   { kind: 'kernel', label: 'kernel', needs: 'device' },
-  { kind: 'communication', label: 'communication', needs: 'device' },
+  { kind: 'communication', label: 'communication', needs: 'communication' },
   { kind: 'memcpy', label: 'copy', needs: 'device' },
   { kind: 'operator', label: 'operator' },
   { kind: 'runtime', label: 'runtime', needs: 'device' },
@@ -46,16 +50,21 @@ export function TimelineFooter(props: {
   legend: readonly LegendEntry[]
   holds: RecordedKinds
   hiding: Hiding
+  /** Stands for the window and the hits for a while. */
+  hint: ReactNode
+  search: string
 }) {
-  const { view, busy, notes, found, colors, legend, holds, hiding } = props
+  const { view, busy, notes, found, colors, legend, holds, hiding, hint, search } = props
   return (
     <footer data-testid="timeline-foot" className={css.foot}>
-      <span className={css.now}>
-        {format(view.end - view.start, 'ns')} visible
-        {found && !found.problem && <HitCount found={found} />}
-        {notes.map((note) => ` · ${note}`)}
-        {busy && ' · loading…'}
-      </span>
+      {hint || (
+        <span className={css.now}>
+          {format(view.end - view.start, 'ns')} visible
+          {found && !found.problem && <HitCount found={found} search={search} />}
+          {notes.map((note) => ` · ${note}`)}
+          {busy && ' · loading…'}
+        </span>
+      )}
       <span className={colors === 'kernel' ? `${css.key} ${css.two}` : css.key} data-testid="timeline-key">
         <LegendEntries entries={entriesOf(colors, legend, holds)} {...hiding} />
         {colors === 'kind' && holds.device && (
@@ -66,8 +75,9 @@ export function TimelineFooter(props: {
   )
 }
 
-function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']> }) {
+function HitCount({ found, search }: { found: NonNullable<TimelineOverlays['searchHits']>; search: string }) {
   const { total, inSight, totalNs } = found
+  if (total === 0) return <span data-testid="found">{` · ${emptyHint(search)}`}</span>
   const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''
   return (
     <span

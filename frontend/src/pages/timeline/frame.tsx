@@ -40,7 +40,7 @@ const NO_RANGE = { from_ns: '', to_ns: '', track: '' }
 /** State of a timeline in the URL. `canvas`: the part that the canvas needs. */
 export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   const route = useRoute()
-  const { gutter, wheel } = usePrefs()
+  const { gutter, wheel, wheelHinted } = usePrefs()
   const { view, lastSent, onView, undo } = useWindow(first, whole)
   const search = route.search ?? ''
   const matches = useMemo(() => (isPlainSearch(search) ? matcher(search) : null), [search])
@@ -55,6 +55,7 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
   const [isText, setText] = useState(false)
   const [measuring, onMeasure] = useState<'first' | 'second' | null>(null)
   const [isScrolled, setScrolled] = useState(false)
+  const [startedIn, setStartedIn] = useState<string | null>(null)
   const [menu, onMenu] = useState<MenuSpot | null>(null)
   const onBookmark = (time: number) => {
     addBookmark(bookmarks, time)
@@ -71,7 +72,8 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
     isText,
     setText,
     measuring,
-    isScrolled,
+    isZoomHint: isScrolled && wheel === 'scroll' && !wheelHinted,
+    startedIn,
     menu,
     event: route.event === undefined ? null : Number(route.event),
     canvas: {
@@ -89,8 +91,10 @@ export function useTimelineState(first: Range, whole: Range, opened: Profile) {
       onMeasure,
       onWheelScroll: () => setScrolled(true),
       onMenu,
-      onRange: (next: Range | null) =>
-        setRoute(next ? { from_ns: String(next.start), to_ns: String(next.end) } : NO_RANGE),
+      onRange: (next: Range | null, track: string | null = null) => {
+        setStartedIn(track)
+        setRoute(next ? { from_ns: String(next.start), to_ns: String(next.end) } : NO_RANGE)
+      },
     },
   }
 }
@@ -119,13 +123,15 @@ export function TimelineFrame(props: {
   eventPanel: ReactNode
   /** The track whose summary is open. */
   track?: SummaryTrack | null
+  /** The track in which the pointer began to mark the range. */
+  startedIn?: SummaryTrack | null
   /** Actions of the context menu on a track. */
   trackMenu?: (id: string) => TrackMenuActions | null
   hidden?: { count: number; show: () => void }
   children: ReactNode
 }) {
   const { state, engine, label, busy, found, go, rank, all, menus, tools, problems, selected, base } = props
-  const { view, search, range, bookmarks, note, setNote, isText, setText, measuring, isScrolled, menu, canvas } = state
+  const { view, search, range, bookmarks, note, setNote, isText, setText, measuring, menu, canvas } = state
   const { trackMenu, hidden } = props
   const prefs = usePrefs()
   const route = useRoute()
@@ -170,6 +176,7 @@ export function TimelineFrame(props: {
           range,
           view,
           track: props.track ?? null,
+          startedIn: props.startedIn ?? null,
           base,
           search,
           onShow: (next) => engine.current?.show(next),
@@ -181,7 +188,7 @@ export function TimelineFrame(props: {
             {range &&
               `${format(range.end - range.start, 'ns')} from ${precise(range.start, 'ns')} to ${precise(range.end, 'ns')}`}
           </p>
-          <CanvasHint measuring={measuring} isZoomHint={isScrolled && prefs.wheel === 'scroll' && !prefs.wheelHinted} />
+          <CanvasHint measuring={measuring} />
           <CanvasMenu
             spot={menu}
             onClose={() => canvas.onMenu(null)}

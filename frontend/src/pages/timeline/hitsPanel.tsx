@@ -4,6 +4,7 @@ import { useMemo, useState } from 'react'
 import { type Query, tableCsvUrl } from '../../api/client'
 import type { Spot } from '../../canvas/timeline/model'
 import { format } from '../../lib/format'
+import { emptyHint } from '../../lib/search'
 import { usePages } from '../../state/tablePages'
 import { setRoute, useRoute } from '../../state/urlState'
 import { Card, CloseButton } from '../../widgets/basics'
@@ -76,7 +77,7 @@ export function HitsPanel(props: { found: Found; base: Query; onGo: (event: numb
       }
     >
       {found.total === 0 ? (
-        <p className={textCss.none}>No event matches.</p>
+        <p className={textCss.none}>{emptyHint(search)}</p>
       ) : (
         <DataTable
           pages={pages}

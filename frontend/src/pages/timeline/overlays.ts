@@ -20,6 +20,8 @@ import { readRoute, setRoute, useRoute } from '../../state/urlState'
 
 const HITS = 1000
 const GAPS = 500
+/** More arrows of a window are not drawn: they would hide the events. */
+const ARROWS = 150
 /** Gaps of fewer pixels are not asked for. */
 const GAP_PIXELS = 8
 const PIXELS = 1200
@@ -68,7 +70,7 @@ export function useOverlays(
   const route = useRoute()
   const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
   const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
-  const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
+  const inView = flowsOf(useView('flows', { ...window, most: ARROWS }, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
   // Overlays computed from all events wait for the events.
   const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
@@ -81,7 +83,8 @@ export function useOverlays(
   )
   const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
   if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
-  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show them`)
+  if (inView && inView.hidden > 0)
+    notes.push(`${inView.total.toLocaleString('en-US')} arrows hidden: zoom in, or select an event`)
   return { extras, selected, searchHits: found, matches: highlight.matches, notes, go }
 }
 

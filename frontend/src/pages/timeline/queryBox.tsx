@@ -16,6 +16,8 @@ const EXAMPLES: readonly [string, string][] = [
   ['/^aten::.*_$/', 'a pattern (RE2)'],
   ['"two words"', 'text as it is'],
   ['gemm dur>50us', 'all terms must match'],
+  ['/gemm|conv/', 'one or the other'],
+  ['-relu kind:kernel', 'without relu'],
 ]
 
 export function QueryBox(props: Omit<ComponentProps<typeof SearchBox>, 'placeholder' | 'onChange'>) {

@@ -6,6 +6,7 @@ import { type Query, windowUrl } from '../../api/client'
 import type { View } from '../../api/payloads'
 import type { Range } from '../../canvas/viewport'
 import { counted, format } from '../../lib/format'
+import { shortenMiddle } from '../../lib/names'
 import { figureOf, numberOf, payloadByName } from '../../parts/payloadByName'
 import { RowDetail } from '../../parts/rowDetail'
 import { useView } from '../../state/data'
@@ -34,13 +35,14 @@ function RangePanel(props: {
   range: Range
   isMarked: boolean
   track: SummaryTrack | null
+  startedIn: SummaryTrack | null
   base: Query
   /** The timeline's search also filters this list. */
   search: string
   onShow: (range: Range) => void
   onClose: () => void
 }) {
-  const { range, isMarked, track, base, search, onShow, onClose } = props
+  const { range, isMarked, track, startedIn, base, search, onShow, onClose } = props
   const profile = JSON.stringify({ ...base, ...(track ? { track: track.id } : {}) })
   const asked: Query = useMemo(
     () => ({ ...JSON.parse(profile), start_ns: range.start, end_ns: range.end }),
@@ -75,6 +77,11 @@ function RangePanel(props: {
                 setOrder({ key: '', desc: true })
               }}
             />
+          )}
+          {isMarked && (track || startedIn) && (
+            <SmallButton onClick={() => setRoute({ track: track || !startedIn ? '' : startedIn.id })}>
+              {track || !startedIn ? 'All tracks' : `Only ${shortenMiddle(startedIn.title, 24)}`}
+            </SmallButton>
           )}
           {isMarked && <SmallButton onClick={() => onShow(range)}>Zoom to range</SmallButton>}
           <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
@@ -150,6 +157,7 @@ export function panelsOf(props: {
   range: Range | null
   view: Range
   track: SummaryTrack | null
+  startedIn: SummaryTrack | null
   base: Query
   search: string
   onShow: (range: Range) => void

@@ -19,6 +19,7 @@ import { setRoute, useRoute } from '../../state/urlState'
 import { CloseButton, Placeholder, useTheme } from '../../widgets/basics'
 import { ProblemPanel } from '../../widgets/problem'
 import { TimelineCanvas } from '../../widgets/timelineCanvas'
+import { ZoomHint } from './canvasHint'
 import { DisplayMenu, defaultColors, useColors, useHidden } from './displayMenu'
 import { EventOrigin } from './eventOrigin'
 import { EventPanel } from './eventPanel'
@@ -36,7 +37,8 @@ import { firstView, useTimeline } from './useTimeline'
 import toolbarCss from '../../parts/toolbar.module.css'
 import textCss from '../../widgets/text.module.css'
 
-const KEY = 13
+/** Names in the legend: as many as there are colours for kernels. */
+const KEY = 12
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
 const NO_ITEMS: readonly Item[] = []
@@ -216,6 +218,7 @@ function Page(
       base={profile}
       onHit={goTo}
       track={summary}
+      startedIn={named.find((track) => track.kind === 'lane' && track.id === state.startedIn) ?? null}
       trackMenu={trackMenu}
       hidden={{ count: tracks.arrangement.hidden.length, show: () => setRoute({ hide: '' }) }}
       eventPanel={
@@ -272,6 +275,8 @@ function Page(
         legend={legend}
         holds={holds}
         hiding={hiding}
+        hint={state.isZoomHint && <ZoomHint />}
+        search={search}
       />
     </TimelineFrame>
   )

@@ -1,5 +1,5 @@
 // The footer of a multi-rank timeline.
-import type { CSSProperties } from 'react'
+import type { CSSProperties, ReactNode } from 'react'
 import type { Timeline } from '../../../api/payloads'
 import { lateRanks, OTHER_RANKS } from '../../../canvas/ranks/links'
 import type { Collective, RankSection } from '../../../canvas/ranks/scene'
@@ -38,8 +38,9 @@ export function RanksFooter(props: {
   colors: ColorBy
   classes: KernelClasses | null
   hiding: Hiding
+  hint: ReactNode
 }) {
-  const { view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes, hiding } = props
+  const { hint, view, axis, clocks, wish, sections, linkedCalls, detail, colors, classes, hiding } = props
   const lasts = linkedCalls && linkedCalls.linked > 0 ? lateRankEntries(linkedCalls.collectives, sections) : []
   const kinds: [string, string][] =
     colors === 'class'
@@ -52,11 +53,13 @@ export function RanksFooter(props: {
         : []
   return (
     <footer data-testid="timeline-foot" className={`${css.foot} ${css.whole}`}>
-      <span className={css.now}>
-        {format(view.end - view.start, 'ns')} visible
-        {linkedCalls && ` · ${linksText(linkedCalls)}`}
-        {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
-      </span>
+      {hint || (
+        <span className={css.now}>
+          {format(view.end - view.start, 'ns')} visible
+          {linkedCalls && ` · ${linksText(linkedCalls)}`}
+          {` · ${alignmentText(sections, wish, clocks)} · times of ${axis}`}
+        </span>
+      )}
       <span className={css.key} data-testid="timeline-key">
         {lasts.length > 0 && <span title="Bands have the color of the last rank to arrive">last to arrive:</span>}
         {lasts.map(({ title, kind, count, lateness }) => (

@@ -25,6 +25,7 @@ import { Placeholder } from '../../../widgets/basics'
 import { Choice } from '../../../widgets/choice'
 import { ProblemPanel } from '../../../widgets/problem'
 import { RanksCanvas } from '../../../widgets/ranksCanvas'
+import { ZoomHint } from '../canvasHint'
 import { ColorsChoice, useColors, useHidden, WheelChoice } from '../displayMenu'
 import { EventPanel } from '../eventPanel'
 import { TimelineEventText } from '../eventText'
@@ -329,6 +330,7 @@ function Page(props: {
         hiding={hiding}
         colors={colors}
         classes={classes}
+        hint={state.isZoomHint && <ZoomHint />}
       />
     </TimelineFrame>
   )
