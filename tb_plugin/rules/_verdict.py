@@ -112,11 +112,23 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return verdict(Limit.UNKNOWN_KERNELS if mix and is_unknown else Limit.GPU, "kernel")
     if is_sampled(trace) or (limit is Limit.CPU and unmatched >= MIN_UNRECORDED):
         limit = Limit.GPU_NOT_RECORDED
-    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not is_host_recorded(trace, s.threads)):
+    elif limit is Limit.CPU and ((trace.launch[work] == MISSING).all() or not _is_cause_recorded(s)):
         limit = Limit.CPU_NOT_RECORDED
     if limit in once:
         return verdict(limit, *_NAMED_BY.get(limit, ()), part_ns=once[limit])
     return verdict(limit, *_WAITING.get(limit, _WAITING[Limit.CPU]))
+
+
+def _is_cause_recorded(s: Scene) -> bool:
+    """Returns whether the CPU is recorded during at least half of the idle time of all devices."""
+    if not is_host_recorded(s.trace, s.threads):
+        return False
+    total = not_recorded = 0
+    for device in device_busy(s.trace):
+        for cause, time in s.idle_account(device).by_cause(s.steps.start_ns, s.steps.end_ns).items():
+            total += int(time.sum())
+            not_recorded += int(time.sum()) if cause == Cause.NOT_RECORDED else 0
+    return 2 * not_recorded <= total
 
 
 def _waits(parts: Mapping[str, int], once: Mapping[Limit, int], has_work: bool) -> dict[Limit, int]:

@@ -42,7 +42,7 @@ def lines_have_forward_and_backward_side_by_side(tab: Tab) -> None:
     frame = tab.follow(run=RUN, view="backward", group="backward_lines")
     assert_healthy(frame)
     grid = frame.get_by_test_id("grid")
-    assert "Forward host" in grid.inner_text() and "Backward host" in grid.inner_text()
+    assert "Forward CPU" in grid.inner_text() and "Backward CPU" in grid.inner_text()
     assert grid.evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
     assert tab.overflow() <= 0
 

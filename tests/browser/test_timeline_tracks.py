@@ -116,7 +116,7 @@ def arrows_are_drawn_where_they_can_be_told_apart(tab: Tab) -> None:
     assert all_of_it["hidden"] == all_of_it["total"] > 500
     foot = "[data-testid=timeline-foot]"
     frame = tab.follow(view="timeline", flows="1", **whole(picture), **place)
-    assert f"{all_of_it['total']:,} arrows: zoom in" in frame.locator(foot).inner_text()
+    assert f"{all_of_it['total']:,} arrows hidden: zoom in" in frame.locator(foot).inner_text()
     event = ask(tab.address, "table/events/instances", where="kind:kernel", **place)["rows"][0]
     window = {"start_ns": str(event["start_ns"] - 2_000_000), "end_ns": str(event["start_ns"] + 2_000_000)}
     shown = ask(tab.address, "view/flows", **place, **window)["payloads"]["flows"]

@@ -124,7 +124,8 @@ def test_nothing_is_said_about_the_trace_that_the_window_cannot_know(part):
     rules = {notice["rule"] for notice in ask(part, "overview", window=window)["payloads"]["data_quality"]["notices"]}
     assert "window" in rules
     assert not {"steps_missing", "memory_missing", "no_operator", "device_events_missing", "shapes_missing"} & rules
-    views = {view.id: view for view in part.profile(Place(window=window)).views}
+    profile = part.profile(Place(window=window))
+    views = {view.id: view for view in [*profile.views, *profile.absent]}
     assert views["memory"].why.startswith("In the opened window") and not views["memory"].enable
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.kernel_labels import kernel_label
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import FullTrace, TraceTable
@@ -187,6 +188,10 @@ def recount(table: TraceTable) -> pd.DataFrame:
             "start": table.start_ns,
             "dur": table.dur_ns,
             "args": argument_texts(table),
+            "label": [
+                kernel_label(table.strings[int(name)]) if kind == EventKind.KERNEL else ""
+                for name, kind in zip(table.name, table.kind, strict=True)
+            ],
         }
     )
 
@@ -195,7 +200,8 @@ def assert_recounted(table: TraceTable, data: pd.DataFrame, search: str, place: 
     regex = re.compile(search[1:-1] if search.startswith("/") else re.escape(search), 0 if search[:1] == "/" else re.I)
     flags = pd.Series(False, index=data.index)
     if place != "args":
-        flags |= data["name"].map(lambda text: regex.search(text) is not None).astype(bool)
+        for column in ("name", "label"):
+            flags |= data[column].map(lambda text: regex.search(text) is not None).astype(bool)
     if place != "names":
         flags |= data["args"].map(lambda texts: any(regex.search(text) for text in texts)).astype(bool)
     expected = data[flags]

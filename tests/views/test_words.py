@@ -26,7 +26,9 @@ WORDS = re.compile(
 NAMES_IN_TRACES = {
     "analysis/allocator.py",  # names of device types
     "analysis/code_owner.py",  # names of packages
+    "analysis/driver_calls.py",  # prefixes of driver calls
     "analysis/dtypes.py",  # names of element types
+    "analysis/kernel_labels.py",  # names of kernels
     "views/distributed/metrics.py",  # nccl-tests defines the bandwidths
     "views/overview/configuration.py",  # keys of files, with their titles
     "views/memory/__init__.py",  # an example of a device id

@@ -50,7 +50,8 @@ _TEXTS: dict[Limit, str] = {
     Limit.RECORDING: "The recording contains only {sampled_share} of the operators, so what limits the program is unknown",
     Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
     "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
-    Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. CPU work is not recorded, so the cause is unknown",
+    Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. For most of this time, no CPU work is recorded, "
+    "so the cause is unknown",
     Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
 _ONCE = {

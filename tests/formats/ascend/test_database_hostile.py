@@ -373,7 +373,7 @@ def test_tasks_whose_types_are_lost_are_no_work() -> None:
     collective = raw.strings.take(raw.name[raw.is_collective]).to_pylist()
     assert collective == ["HcclAllreduce", str(number["hcom_allReduce__1_0_1"])]
     (told,) = (issue for issue in raw.report.issues if issue.code == "unknown_tasks")
-    assert told.count == 2 and "displayed but not analysed" in told.text
+    assert told.count == 2 and "displayed but not analyzed" in told.text
 
 
 def test_a_type_of_a_task_that_is_no_core_tells_none() -> None:
