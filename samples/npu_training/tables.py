@@ -1,4 +1,7 @@
-"""The text export: tables and settings."""
+"""The text export: tables and settings.
+
+In one file: all tables are written from the same recording.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The page frame: profile, state and the open view.
+// The page frame: profile, state and the open view. In one file: all parts share the URL and the open profile.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
 import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { PER_STEP, type Query } from '../api/client'

@@ -23,7 +23,7 @@ const KEY_ZOOM = 2.2
 const KEY_PAN = 1.2
 const KEY_SCROLL_PX = 500
 const KEY_PAGE_PX = 2400
-/** A tap moves as far as holding the key for this time. */
+/** Time of a held key that moves as far as a tap. */
 const TAP_MS = 60
 const FRAME_MS = 50
 

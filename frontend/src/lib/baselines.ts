@@ -51,7 +51,7 @@ function nameSimilarity(one: string, other: string): number {
   return shared / Math.max(1, ours.size + theirs.size - shared)
 }
 
-/** Whether two recordings may hold the same kind of data, as far as it is known without reading them. */
+/** Whether two recordings can contain the same kind of data. The files are not read. */
 function isComparable(one: SpanInfo, other: SpanInfo): boolean {
   const [low, high] = [one.size_bytes, other.size_bytes].sort((a, b) => a - b)
   const isKnown = one.device !== null && other.device !== null

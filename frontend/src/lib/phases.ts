@@ -30,8 +30,8 @@ interface Largest {
 }
 
 /**
- * The largest phase. Null without time. A phase that spans all steps is the step and not a part of it: it is named only
- * if there is no other phase. If the parts have little time, the largest by CPU time is named.
+ * Returns the largest phase, null without time. A phase that spans all steps is the step itself, so it is returned only
+ * if there is no other phase. If the parts have little GPU time, the largest phase by CPU time is returned.
  */
 export function largestPhase(tree: Tree, rows: readonly Row[], key: string, stepped: boolean): Largest | null {
   const ofUser = ({ phase }: Row) => !COLLECTIVE.test(String(phase))

@@ -165,7 +165,7 @@ it('chooses no baseline that cannot be compared, and says why', () => {
   expect(baselineCandidates(runs, exp)).toEqual([])
 })
 
-it('offers recordings of other programs by what they share', () => {
+it('offers recordings of other programs that share the device or the step count', () => {
   const runs = catalog({ bert: { w0: ['1'] }, gpt: { x: ['1'] }, llama: { y: ['1'] } })
   const [exp, gpt, llama] = runs.runs.map(({ workers }) => workers[0].spans[0])
   for (const span of [exp, llama]) Object.assign(span, { device: 'H100', step_count: 6 })

@@ -246,7 +246,7 @@ export function useTrackStack<S extends Stack>() {
 
 const MOST_LINES = 2
 
-/** At most three lines: name and duration, then an arrow, `more` and the origin as far as there is room. */
+/** At most three lines: name and duration, arrow, `more`, origin. The last ones are left out if there is no room. */
 export function HoverTip(props: {
   hover: Hover
   /** Class or module, if it sets the colour. */

@@ -24,7 +24,7 @@ export interface TrackActions {
   summarise(id: string): void
 }
 
-/** Heads so many pixels above and below the visible ones exist, for Tab and for scrolling. */
+/** Pixels above and below the visible area in which heads are rendered, for Tab and for scrolling. */
 const MARGIN = 600
 /** Pointer movement that starts a drag. */
 const DRAG_PX = 5

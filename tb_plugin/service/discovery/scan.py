@@ -1,4 +1,7 @@
-"""Scan of log directories for profiles."""
+"""Scan of log directories for profiles.
+
+In one file: all steps of a scan share what earlier scans found.
+"""
 
 from __future__ import annotations
 

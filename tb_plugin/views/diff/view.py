@@ -1,4 +1,7 @@
-"""Diff view: changes from one profile to another."""
+"""Diff view: changes from one profile to another.
+
+In one file: all payloads are built from the same two sides.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Events of a table row, or details of one event."""
+"""Events of a table row, or details of one event.
+
+In one file: both show the same columns of an event.
+"""
 
 from __future__ import annotations
 

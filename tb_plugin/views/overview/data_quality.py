@@ -1,4 +1,7 @@
-"""Checks of the quality of the data."""
+"""Checks of the quality of the data.
+
+In one file: a list of small checks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The engine of several ranks on one time axis.
+// The engine of several ranks on one time axis. In one file: drawing and input share its state.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
@@ -27,7 +27,7 @@ import {
 } from './scene'
 import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
 
-/** Section positions for the scroll bar: `layout` changes when one of them does. */
+/** Positions of the sections, for the scroll bar. `layout` is a new object after each change. */
 export interface SectionStack {
   layout: { sections: readonly VisibleSection[]; places: readonly PlacedSection[]; content: number; fixed: 0 }
   scroll: number

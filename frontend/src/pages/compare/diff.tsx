@@ -1,4 +1,4 @@
-// Diff: changes from a baseline to the open profile.
+// Compare: changes from a baseline to the open profile. In one file: the parts of one page, each used once.
 
 import { Button } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useState } from 'react'

@@ -34,7 +34,7 @@ export interface Job {
   read: () => void
 }
 
-/** The rank in its job. Unread traces are read, many of them only with consent. */
+/** The rank in its job. Reads the missing traces; if there are many, only after the user agrees. */
 export function useJob(props: PageProps): Job {
   const { base, profile, catalog } = props
   const workers = comparedWorkers(props)

@@ -4,7 +4,7 @@ import { pickedTotals, togglePicked } from './pickedPanel'
 
 const item = (event: number, start: number, dur: number) => ({ event, start, dur }) as Item
 
-test('count, sum, first start to last end, and the time that at least one of them runs', () => {
+test('totals of selected events: count, sum, span and busy time', () => {
   // In no order, one nested in another, and a gap of 10.
   const totals = pickedTotals([item(3, 60, 20), item(1, 0, 50), item(2, 10, 20)])
   expect(totals).toEqual({ count: 3, sum: 90, covered: 70, start: 0, end: 80 })

@@ -11,7 +11,7 @@ import css from './pickedPanel.module.css'
 export interface PickedTotals extends Range {
   count: number
   sum: number
-  /** Time in which at least one of them runs. */
+  /** Busy time: overlaps count once. */
   covered: number
 }
 

@@ -284,7 +284,7 @@ function Page(
 
 const spotOf = ({ lane, row, start, dur }: Item): Spot => ({ lane, row, start, end: start + dur })
 
-/** Events selected together; one of them alone is the selected event of the URL. */
+/** Several selected events. A single selected event is in the URL instead. */
 function usePicked(event: number | null) {
   const [picked, setPicked] = useState(NO_ITEMS)
   const last = useRef<Item | null>(null)

@@ -1,4 +1,7 @@
-"""Stragglers by name: cost per step, pattern and cause."""
+"""Stragglers by name: cost per step, pattern and cause.
+
+In one file: each number of the report needs the others.
+"""
 
 from __future__ import annotations
 

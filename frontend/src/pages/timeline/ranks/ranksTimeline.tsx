@@ -1,4 +1,4 @@
-// Several ranks on one timeline, linked by collectives.
+// Several ranks on one timeline, linked by collectives. In one file: the parts share one engine and its scene.
 
 import { Button, Checkbox, Radio } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
