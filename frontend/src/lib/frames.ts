@@ -21,9 +21,12 @@ export function parseStack(stack: string): CodeFrame[] {
     .map(parseFrame)
 }
 
+/** Folders that stay of an absolute path. */
+const FAR = /^(?:[A-Za-z]:)?[\\/](?:[^(\\/]+[\\/])+(?=(?:[^(\\/]+[\\/]){2}[^(\\/]+\(\d+\): )/
+
 /** A frame without its package folder, shortened to `length`: first other folders go, then the function. */
 export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
-  let short = text.replace(/^[^(]*[\\/](?:(?:site|dist)-packages|lib[\\/]python3[.\d]*)[\\/]/, '')
+  let short = text.replace(/^[^(]*[\\/](?:(?:site|dist)-packages|lib[\\/]python3[.\d]*)[\\/]/, '').replace(FAR, '')
   const outermost = /^[^(\\/]*[\\/]/
   while (short.length > length && outermost.test(short)) short = short.replace(outermost, '')
   const line = /^[^(]+\(\d+\)(?=: )/.exec(short)?.[0]
