@@ -20,8 +20,7 @@ GRAPHS = (
 
 TRAINING = {
     "data_loading": Advice(
-        "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
-        "step ends.",
+        "Give the DataLoader worker processes (num_workers), so that the next batch is ready when the step ends.",
         (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
         snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
     ),
