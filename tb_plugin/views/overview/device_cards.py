@@ -141,7 +141,9 @@ def _title(device: DeviceInfo, text: str) -> str:
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
-def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str) -> Figures:
+def _card(
+    trace: TraceTable, device: int, ratios: DeviceRatios | None, time: DeviceTime | None, window: str
+) -> Figures | None:
     info = trace.devices[device]
     figures = [
         Figure(METRICS.metric("memory_bytes"), info.memory_bytes),
@@ -159,4 +161,4 @@ def _card(trace: TraceTable, device: int, ratios: DeviceRatios | None, time: Dev
     if time is not None and of_kind(trace.kind, EventKind.OPERATOR).any():
         figures.append(Figure(METRICS.metric("no_operator_ns"), time.no_operator_ns))
     known = [figure for figure in (*figures, *frequency_figures(trace, device)) if figure.value is not None]
-    return Figures(f"device_{info.id}", f"Device {info.id}", info.name or "", known)
+    return Figures(f"device_{info.id}", f"Device {info.id}", info.name or "", known) if known else None
