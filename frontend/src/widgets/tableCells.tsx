@@ -35,7 +35,7 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
-    return Math.max(SHORT_PX, Math.min(widest, longest + 26))
+    return Math.max(SHORT_PX, Math.min(widest, longest + 30))
   }
   const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
   const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)

@@ -168,7 +168,11 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
     """Returns the share of exposed communication, over the workers without missing kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
-    return [] if share is None else [METRICS.figure("communication_exposed", share)]
+    return (
+        []
+        if share is None
+        else [METRICS.figure("communication_exposed", share, note="" if data.is_single else "mean of ranks")]
+    )
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:

@@ -50,7 +50,9 @@ export function Growth({ base }: PageProps) {
   const moments = useQuery(base, { device, at, against })
   const query = useQuery(moments, { stack })
   const resource = useView('growth', query)
-  const compares = group !== STACKS[0]
+  // Without steps, only events can be compared.
+  const hasSteps = resource.data ? (payloadByName(resource.data, 'summary', 'figures')?.figures ?? []).length > 0 : true
+  const compares = group !== STACKS[0] || !hasSteps
   const filters = () => compares && resource.data && <Moments view={resource.data} />
   return (
     <TablePage
@@ -66,7 +68,7 @@ export function Growth({ base }: PageProps) {
         ) : undefined
       }
       top={(view) => <Top view={view} chosen={stack !== ''} />}
-      groups={GROUPS}
+      groups={hasSteps ? GROUPS : GROUPS.slice(1, 3)}
       filters={filters}
       placeholder="Search lines, text or /regex/"
       detail={(row, table) => <Detail row={row} table={table} />}
