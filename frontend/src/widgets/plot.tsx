@@ -7,7 +7,7 @@ type Instance = ReturnType<Library['init']>
 type Option = Parameters<Instance['setOption']>[0]
 
 let library: Promise<Library> | null = null
-const loadLibrary = () => {
+export const loadCharts = () => {
   library ??= import('./echarts')
   return library
 }
@@ -25,7 +25,7 @@ export function usePlot(
   useEffect(() => {
     let gone = false
     const observer = new ResizeObserver(() => chart.current?.resize())
-    loadLibrary().then(({ init }) => {
+    loadCharts().then(({ init }) => {
       const node = frame.current
       if (gone || !node) return
       chart.current = init(node)
