@@ -109,11 +109,10 @@ export function useProfile(address: Address | null, version: string, part = '', 
         const retry = again.current
         again.current = false
         const profile = await getProfile(retry ? { ...query, retry: '1' } : query, abort.signal)
-        setState((old) => ({
-          key,
-          profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
-          problem: null,
-        }))
+        setState((old) => {
+          const isSame = old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile)
+          return isSame && !old.problem ? old : { key, profile: isSame ? old.profile : profile, problem: null }
+        })
         if (profile.state === 'loading' || profile.state === 'found') timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
         if (isAbort(error) || abort.signal.aborted) return

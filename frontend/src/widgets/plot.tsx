@@ -24,7 +24,13 @@ export function usePlot(
 
   useEffect(() => {
     let gone = false
-    const observer = new ResizeObserver(() => chart.current?.resize())
+    const observer = new ResizeObserver(() => {
+      const { current } = chart
+      const node = frame.current
+      // The first report is the size that the chart was drawn with.
+      if (current && node && (current.getWidth() !== node.clientWidth || current.getHeight() !== node.clientHeight))
+        current.resize()
+    })
     loadCharts().then(({ init }) => {
       const node = frame.current
       if (gone || !node) return
