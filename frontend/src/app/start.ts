@@ -1,4 +1,4 @@
-// What the page asks before it is drawn: the catalog, then the open profile and its Overview.
+// What the page asks before it is drawn: the catalog, then the open profile and the first answers of its page.
 import { askEarly, getCatalog } from '../api/client'
 import { resolveAddress } from '../lib/profiles'
 import { readRoute } from '../state/urlState'
@@ -6,18 +6,19 @@ import { loadCharts } from '../widgets/plot'
 
 /** A slow server gets an empty page drawn meanwhile. */
 const PATIENCE_MS = 200
-/** With any other key in the URL, the first questions differ. */
-const PLAIN = new Set(['run', 'worker', 'span', 'view', 'per'])
+/** What pages ask first about a whole profile. */
+const QUESTIONS: Readonly<Record<string, readonly string[]>> = {
+  overview: ['profile', 'view/overview', 'view/findings'],
+  timeline: ['profile', 'view/timeline'],
+}
 
 async function askFirst(): Promise<void> {
-  const address = resolveAddress(await getCatalog(), readRoute())
   const route = readRoute()
-  const keys = Object.entries(route).flatMap(([key, value]) => (value ? [key] : []))
-  if (!address || keys.some((key) => !PLAIN.has(key)) || (route.view ?? 'overview') !== 'overview') return
-  askEarly('profile', { ...address })
-  askEarly('view/overview', { ...address })
-  askEarly('view/findings', { ...address })
-  loadCharts().catch(() => {})
+  const { view = 'overview', window, capture, steps, phase, pattern } = route
+  const address = resolveAddress(await getCatalog(), route)
+  if (!address || window || capture || steps || phase || pattern) return
+  for (const path of QUESTIONS[view] ?? []) askEarly(path, { ...address })
+  if (view === 'overview') loadCharts().catch(() => {})
 }
 
 /** Ends when the page should be drawn. */
