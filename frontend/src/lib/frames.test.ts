@@ -35,4 +35,5 @@ it('leaves the folder of installed packages out', () => {
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 20)).toBe('torch/sgd.py(7): a/b')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 3)).toBe('sgd.py(7): a/b')
   expect(shortFrame('/a/b/torch/sgd.py(7): a/b', 9), 'the line says more than the function').toBe('sgd.py(7)')
+  expect(shortFrame('/a/b/torch/optimizer.py(712): a/b', 10), 'the end of the file has the line').toBe('…r.py(712)')
 })
