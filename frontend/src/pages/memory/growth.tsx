@@ -28,13 +28,24 @@ const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score
 const STACKS = ['growth_stacks', 'changed_stacks']
 const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
-  { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
+  {
+    table: 'growth_stacks',
+    label: 'Step by step',
+    nameStyle: 'frame',
+    filters: ['allocation_line', 'stack_number'],
+  },
   {
     table: 'changed_stacks',
     label: 'Two events',
+    nameStyle: 'frame',
     filters: ['allocation_line', 'stack_number', 'memory_change'],
   },
-  { table: 'changed_blocks', label: 'Blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
+  {
+    table: 'changed_blocks',
+    label: 'Blocks',
+    nameStyle: 'frame',
+    filters: ['allocation_line', 'stack_number', 'block_change'],
+  },
   { table: STEPS, label: 'Steps', filters: [], nameStyle: 'plain' },
 ]
 

@@ -109,8 +109,12 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
     payloadByName(view, 'configuration', 'figures'),
   ].flatMap((card) => (card?.figures.length ? card : []))
   const names = Object.keys(view.payloads)
-  const times = names.flatMap((name) =>
+  const bars = names.flatMap((name) =>
     /^device_(steps|time|idle|classes|cores)/.test(name) ? (payloadByName(view, name, 'breakdown') ?? []) : [],
+  )
+  // With one step, the time per step may be all of the time.
+  const times = bars.filter(
+    (bar) => !bars.some((other) => bar.name === other.name.replace('_steps_', '_time_') && areAlike(bar, other)),
   )
   const devices = names.flatMap((name) =>
     name.startsWith('device_') && !name.startsWith('device_time') ? (payloadByName(view, name, 'figures') ?? []) : [],
@@ -181,6 +185,11 @@ function Page(of: { view: View; whole: View; findings: View | null; query: Query
     </div>
   )
 }
+
+const timesOf = ({ parts }: Breakdown) => parts.flatMap(({ value }) => value || []).join(' ')
+
+/** Whether two different bars show the same times. */
+const areAlike = (a: Breakdown, b: Breakdown) => a !== b && timesOf(a) === timesOf(b)
 
 /** Share of the step that a headline figure loses. */
 const LOST: Record<string, (value: number) => number> = {
