@@ -326,6 +326,14 @@ TRAINING = {
         snippet="model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(device, memory_format=torch.channels_last)",
     ),
+    "redundant_copies.convolutions.miopen": Advice(
+        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last), and the same for the input. Before "
+        "ROCm 7, MIOpen uses this layout only if the environment sets PYTORCH_MIOPEN_SUGGEST_NHWC=1.",
+        (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
+        snippet="# before ROCm 7: PYTORCH_MIOPEN_SUGGEST_NHWC=1 python train.py\n"
+        "model = model.to(memory_format=torch.channels_last)\n"
+        "x = x.to(device, memory_format=torch.channels_last)",
+    ),
     "out_of_memory.full": Advice(
         "Use a smaller batch or shorter inputs, autocast, torch.utils.checkpoint or a sharded optimizer state.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tb_plugin.analysis.kernel_classes import CONVOLUTION_LAYOUTS
+from tb_plugin.devices.kernel_classes import built_in_rules
+from tb_plugin.model.trace.schema import KernelClass
+from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, kernel, trace
 from tests.rules.computing import ADD, FLOAT, HALF, Op, Program, said
 
@@ -237,3 +241,29 @@ def test_convolutions_that_turn_their_inputs() -> None:
     program.builder.launches(kernel("nchwToNhwcKernel<float>", 30, program.free), dur=0.5)
     seen = said("redundant_copies", program.done())
     assert seen is not None and (seen.least, seen.most) == (30, 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("batched_transpose_16x64_pack_1x4_ediv_1x2_half", "PYTORCH_MIOPEN_SUGGEST_NHWC=1"),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float>(P)", "cudnn.benchmark"),
+        ("transpose_kernel", None),
+    ],
+)
+def test_convolutions_without_operators_are_judged_by_names(name: str, advice: str | None) -> None:
+    builder = trace().on_device(kernel(name, 15, 0)).on_device(kernel("igemm_fwd_gtcx2_nhwc_bf16_bx0", 85, 20))
+    found = {each.rule.id: each.notice for each in findings_of(builder.table(), None).all}
+    assert ("redundant_copies" in found) == (advice is not None)
+    if advice:
+        assert advice in found["redundant_copies"].todo
+        assert found["redundant_copies"].text == (
+            "Convolutions copy their tensors into another layout. These copies take {layout_ns}, {layout_ratio} of the "
+            "kernel time."
+        )
+    alone = trace().on_device(kernel(name, 15, 0)).on_device(kernel(GEMM, 85, 20))
+    assert all(each.rule.id != "redundant_copies" for each in findings_of(alone.table(), None).all)
+
+
+def test_layouts_of_convolutions_are_a_line_of_the_table_of_classes() -> None:
+    assert CONVOLUTION_LAYOUTS in {rule.regex for rule in built_in_rules() if rule.kernel_class == KernelClass.COPY}
