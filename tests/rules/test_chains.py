@@ -7,6 +7,7 @@ import pytest
 from tb_plugin.analysis.kernel_classes import CONVOLUTION_LAYOUTS
 from tb_plugin.devices.kernel_classes import built_in_rules
 from tb_plugin.model.trace.schema import KernelClass
+from tb_plugin.payloads import Notice
 from tb_plugin.rules._ordered_findings import findings_of
 from tests.builders import TraceBuilder, kernel, trace
 from tests.rules.computing import ADD, FLOAT, HALF, Op, Program, said
@@ -252,8 +253,13 @@ def test_convolutions_that_turn_their_inputs() -> None:
     ],
 )
 def test_convolutions_without_operators_are_judged_by_names(name: str, advice: str | None) -> None:
-    builder = trace().on_device(kernel(name, 15, 0)).on_device(kernel("igemm_fwd_gtcx2_nhwc_bf16_bx0", 85, 20))
-    found = {each.rule.id: each.notice for each in findings_of(builder.table(), None).all}
+
+    def found_beside(work: str) -> dict[str, Notice]:
+        builder = trace().call(0, 1, corr=1).on_device(kernel(name, 15, 2), corr=1)
+        builder.call(1, 1, corr=2).on_device(kernel(work, 85, 17), corr=2)
+        return {each.rule.id: each.notice for each in findings_of(builder.table(), None).all}
+
+    found = found_beside("igemm_fwd_gtcx2_nhwc_bf16_bx0")
     assert ("redundant_copies" in found) == (advice is not None)
     if advice:
         assert advice in found["redundant_copies"].todo
@@ -261,8 +267,7 @@ def test_convolutions_without_operators_are_judged_by_names(name: str, advice: s
             "Convolutions copy their tensors into another layout. These copies take {layout_ns}, {layout_ratio} of the "
             "kernel time."
         )
-    alone = trace().on_device(kernel(name, 15, 0)).on_device(kernel(GEMM, 85, 20))
-    assert all(each.rule.id != "redundant_copies" for each in findings_of(alone.table(), None).all)
+    assert "redundant_copies" not in found_beside(GEMM)
 
 
 def test_layouts_of_convolutions_are_a_line_of_the_table_of_classes() -> None:
