@@ -158,6 +158,12 @@ TRAINING = {
         "        optimizer.step()\n"
         "        optimizer.zero_grad(set_to_none=True)",
     ),
+    "communication.small": Advice(
+        "",
+        snippet="model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)\n"
+        "metrics = torch.stack([loss.detach(), accuracy])\n"
+        "dist.all_reduce(metrics)  # one call for all metrics",
+    ),
     "one_stream": Advice(
         "If these modules are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider module). Or "
         "run one module under torch.cuda.stream(side), with wait_stream() before and after that module.",

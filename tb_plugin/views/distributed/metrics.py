@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_plugin.analysis.communication import MESSAGES
 from tb_plugin.analysis.flight_recorder.metrics import METRICS as OF_RECORDERS
 from tb_plugin.analysis.job_tables.metrics import METRICS as OF_JOBS
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -207,6 +208,7 @@ _OF_TRACES = {
     "not_called": ("Not called", "Collectives in the trace after the last one in the flight recorder."),
 }
 METRICS = SHARED.adding(
+    MESSAGES,
     {key: OF_JOBS[key] for key in _OF_JOBS},
     {key: OF_RECORDERS[key] for key in _OF_RECORDERS},
     define("what the recorder kept", "text", {"last_collective": ("Last call", "Last call of the rank in the group.")}),
