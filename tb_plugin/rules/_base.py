@@ -69,7 +69,10 @@ COMMON = SHARED.adding(
                 "Work from before the recording",
                 "Work from before the recording divided by step time.",
             ),
-            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
+            "waiting_for_input": (
+                "Data loading",
+                "Data loading not overlapped by device work or calls, divided by step time.",
+            ),
         },
     ),
     define(

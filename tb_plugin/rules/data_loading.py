@@ -14,7 +14,7 @@ from tb_plugin.lib.intervals import intersect, union
 from tb_plugin.rules._base import COMMON, Bounds, Detection, Limit, Rule, Scene, optional, percent
 
 METRICS = COMMON.in_steps(
-    ns={"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")},
+    ns={"dataloader_mean_ns": ("Data loading", "Data loading not overlapped by device work or calls, per step.")},
     code={"loader_line": ("Python line", LINE.format("data loading"))},
 )
 

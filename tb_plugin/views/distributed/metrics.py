@@ -119,9 +119,9 @@ _TIMES = {
     "late_median_ns": (
         "Median lateness", "Median over collectives: arrival minus the median arrival of all ranks but the last.",
     ),
-    "latency_low_ns": ("Time per rank P5", "5th percentile over ranks of communication time in all steps, with wait."),
-    "latency_median_ns": ("Time per rank P50", "Median over ranks of communication time in all steps, with wait."),
-    "latency_high_ns": ("Time per rank P95", "95th percentile over ranks of communication time in all steps, with wait."),
+    "latency_low_ns": ("Total per rank P5", "5th percentile over ranks of communication time in all steps, with wait."),
+    "latency_median_ns": ("Total per rank P50", "Median over ranks of communication time in all steps, with wait."),
+    "latency_high_ns": ("Total per rank P95", "95th percentile over ranks of communication time in all steps, with wait."),
     "transfer_median_ns": ("Transfer P50", "Median transfer time over ranks."),
     "awaited_ns": ("Sum of waits", "Time that other ranks wait for this rank; concurrent waits add up."),
     "mean_elapse_ns": ("Mean elapsed", "Elapsed time divided by calls."),

@@ -207,7 +207,7 @@ def cost_notices(
             "per step is unknown"
         )
     else:
-        text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
+        text = vendor_words(_TEXTS[verdict.limit], word)
         if verdict.category == "other":
             text = text.replace("operators take", "code outside operators takes")
     if not steps.recorded:
@@ -270,6 +270,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
     figures = _share_figures("largest", means[limit], length, 1, limit)
     text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
+    text = vendor_words(text, _device_word(trace))
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
