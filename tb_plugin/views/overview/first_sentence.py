@@ -48,19 +48,21 @@ _TEXTS: dict[Limit, str] = {
     Limit.PROFILER: f"The program waits for the profiler itself for {_PART}",
     Limit.GPU_NOT_RECORDED: "Device work is missing: only {sampled_share} of the recorded launches have a recorded kernel",
     Limit.RECORDING: "The recording contains only {sampled_share} of the operators, so what limits the program is unknown",
-    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}. "
-    "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
+    Limit.UNKNOWN_KERNELS: f"Kernels take {_PART}",
     Limit.CPU_NOT_RECORDED: f"The device idles for {_PART}. For most of this time, no CPU work is recorded, "
     "so the cause is unknown",
     Limit.TRUNCATED: "The file is incomplete, so what limits the program is unknown",
 }
-_ONCE = {
+_SECOND = {
     Limit.INITIALISATION: "Initialization happens once per process and is not part of the steady state",
     Limit.CAPTURE: "Captured launches run later, when the graph is replayed",
+    Limit.UNKNOWN_KERNELS: "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
 }
+"""Sentences that follow the first one."""
+_UNKNOWN_KERNELS = "Profile these kernels with the tools of their vendor, or define their classes (TORCH_TRACE_CLASSES) to run more checks."
 _HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)
 """Limits that lose step time. Work of the program and properties of the recording are no alarm."""
-_WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
+_WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = (
     ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
 )
@@ -228,13 +230,14 @@ def cost_notices(
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
-    if verdict.limit in _ONCE:
-        text += f". {_ONCE[verdict.limit]}"
+    if verdict.limit in _SECOND:
+        text += f". {_SECOND[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
         text += f". The {word} is {{utilization}} busy"
     share = verdict.part_ns / verdict.total_ns
     severity = severity_of(share) if verdict.limit in _HURTS else "info"
-    sentence = Notice("largest_cost", severity, f"{text}.", "", figures, measure="largest_share", evidence=evidence)
+    todo = _UNKNOWN_KERNELS if verdict.limit is Limit.UNKNOWN_KERNELS else ""
+    sentence = Notice("largest_cost", severity, f"{text}.", todo, figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
 
 
