@@ -59,7 +59,10 @@ _SECOND = {
     Limit.UNKNOWN_KERNELS: "No check covers {unknown_share} of the kernel time: these kernels are of unknown type",
 }
 """Sentences that follow the first one."""
-_UNKNOWN_KERNELS = "Profile these kernels with the tools of their vendor, or define their classes (TORCH_TRACE_CLASSES) to run more checks."
+_PROFILE_KERNELS = (
+    "Profile these kernels with the tools of their vendor, or define their classes (TORCH_TRACE_CLASSES), so that more "
+    "checks apply."
+)
 _HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)
 """Limits that lose step time. Work of the program and properties of the recording are no alarm."""
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
@@ -236,7 +239,7 @@ def cost_notices(
         text += f". The {word} is {{utilization}} busy"
     share = verdict.part_ns / verdict.total_ns
     severity = severity_of(share) if verdict.limit in _HURTS else "info"
-    todo = _UNKNOWN_KERNELS if verdict.limit is Limit.UNKNOWN_KERNELS else ""
+    todo = _PROFILE_KERNELS if verdict.limit is Limit.UNKNOWN_KERNELS and not findings.all else ""
     sentence = Notice("largest_cost", severity, f"{text}.", todo, figures, measure="largest_share", evidence=evidence)
     return [sentence, *earlier]
 
