@@ -105,6 +105,10 @@ TRAINING = {
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
         snippet="model = torch.compile(model, dynamic=True)",
     ),
+    "compilation.first": Advice(
+        "Run one complete step with each input shape before recording: schedule(wait=1, warmup=3, ...).",
+        snippet="schedule = torch.profiler.schedule(wait=1, warmup=3, active=5)",
+    ),
     "recompilation": Advice(
         "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with torch._dynamo.mark_dynamic(), pass "
         "numbers as tensors, and pad batches to a few sizes compiled during warm-up.",

@@ -115,6 +115,7 @@ class Limit(Enum):
     CPU = "CPU overhead"
     INITIALISATION = "initialisation"
     CAPTURE = "graph capture"
+    COMPILATION = "compilation"
     GPU = "GPU"
     COPIES = "copies"
     COMMUNICATION = "communication"

@@ -74,8 +74,8 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
 
 NOTHING = LeftOut()
 _SIMULATED = (
-    Limit.DATA_LOADING, Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.GPU, Limit.COPIES, Limit.COMMUNICATION,
-    Limit.CPU_ONLY, Limit.UNKNOWN_KERNELS,
+    Limit.DATA_LOADING, Limit.CPU, Limit.INITIALISATION, Limit.CAPTURE, Limit.COMPILATION, Limit.GPU, Limit.COPIES,
+    Limit.COMMUNICATION, Limit.CPU_ONLY, Limit.UNKNOWN_KERNELS,
 )  # fmt: skip
 """Limits that are parts of the step. The others are properties of the recording, which no fix of the program changes."""
 

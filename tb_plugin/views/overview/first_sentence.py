@@ -42,6 +42,7 @@ _TEXTS: dict[Limit, str] = {
     Limit.CPU: f"CPU overhead: the device idles for {_PART}",
     Limit.INITIALISATION: f"Initialization (context creation, code loading) takes {_PART}",
     Limit.CAPTURE: f"Graph capture takes {_PART}",
+    Limit.COMPILATION: f"Compilation takes {_PART}",
     Limit.COPIES: f"Copies not overlapped with kernels take {_PART}",
     Limit.COMMUNICATION: f"Communication not overlapped with compute takes {_PART}",
     Limit.CPU_ONLY: f"CPU-only program: operators take {_PART}",
@@ -63,7 +64,9 @@ _PROFILE_KERNELS = (
     "Profile these kernels with the tools of their vendor, or define their classes (TORCH_TRACE_CLASSES), so that more "
     "checks apply."
 )
-_HURTS = (Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER)
+_HURTS = (
+    Limit.DATA_LOADING, Limit.CPU, Limit.COPIES, Limit.COMMUNICATION, Limit.PROFILER, Limit.COMPILATION,
+)  # fmt: skip
 """Limits that lose step time. Work of the program and properties of the recording are no alarm."""
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = (
