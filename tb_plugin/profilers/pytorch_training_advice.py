@@ -30,6 +30,11 @@ TRAINING = {
         "(persistent_workers=True), and reduce the work in __getitem__: decode and augment in advance or on the device.",
         snippet="loader = DataLoader(dataset, batch_size=..., num_workers=16, prefetch_factor=4, persistent_workers=True)",
     ),
+    "data_loading.start": Advice(
+        "Start the workers once: persistent_workers=True keeps them alive between epochs. Record after the first batches: "
+        "schedule(wait=1, warmup=1, ...).",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
+    ),
     "synchronising_calls": Advice(
         "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device with detach(). "
         "Keep conditions on the device: torch.where() instead of nonzero() and boolean masks.",

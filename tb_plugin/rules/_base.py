@@ -289,6 +289,8 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
     ) -> Notice:
         """Returns a notice for this rule. ``case`` selects the profiler's advice; ``todo`` replaces its text."""
         device = busy_title(self.trace).removesuffix(" busy")
+        if not self.trace.steps.recorded:
+            text = _without_steps(text)
         return Notice(
             rule=rule.id,
             severity=severity,
@@ -379,6 +381,18 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         most = unique[time == time.max()]
         texts = lines.texts.take(pa.array(most)).to_pylist()
         return min(str(text) for text in texts), len(unique)  # independent of the order in the file
+
+
+def _without_steps(text: str) -> str:
+    """Removes the words for steps from a sentence about a trace without steps."""
+    for words, instead in (
+        ("{step_time_mean_ns} per step", "the recorded {step_time_mean_ns}"),
+        ("In each {step_time_mean_ns} step", "In the recorded {step_time_mean_ns}"),
+        ("Per step,", "In this recording,"),
+        (" per step", ""),
+    ):
+        text = text.replace(words, instead)
+    return text
 
 
 class NoSaving(Enum):

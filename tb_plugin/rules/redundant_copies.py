@@ -45,11 +45,10 @@ def _look(s: Scene) -> Detection | None:
     case = "" if not of_convolutions else "convolutions.miopen" if 2 * miopen >= time else "convolutions"
     line = s.line(rows)
     what = "Convolutions copy their tensors into another layout. These copies" if case else "Layout copies of tensors"
-    per_step = " per step" if trace.steps.recorded else ""
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text=f"{what} take {{layout_ns}}{per_step}, {{layout_ratio}} of the kernel time"
+        text=f"{what} take {{layout_ns}} per step, {{layout_ratio}} of the kernel time"
         + (", mostly at {layout_line}." if line else "."),
         case=case,
         figures=METRICS.measured(
