@@ -359,7 +359,7 @@ def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Fig
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
         is_all = cost.name_ns >= _ALL * cost.part_ns
         # The line says more than the name of the loader.
-        is_known = is_all and cost.category == "dataloader" and cost.line is not None
+        is_known = is_all and cost.category == "dataloader"
         if cost.name_ns < _NAMED * cost.part_ns:
             return "", figures
         if not is_known:
