@@ -17,6 +17,7 @@ from tb_plugin.analysis.communication import (
     small_messages,
 )
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.arrays import Int64
@@ -71,8 +72,7 @@ def _look(s: Scene) -> Detection | None:
     worst, worst_ns = _group(s, found)
     shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
     gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
-    small, inference = small_messages(found.bytes, found.dur_ns), is_inference(s.trace)
-    advice = (SHARE_LESS, SHARE_FEWER) if inference else (SEND_LESS, SEND_FEWER)
+    small = small_messages(found.bytes, found.dur_ns)
     notice = s.notice(
         RULE,
         severity=severity_of(share),
@@ -100,12 +100,8 @@ def _look(s: Scene) -> Detection | None:
             else ""
         )
         + ONE_RANK,
-        case="small" if small and not inference else "",
-        todo=(
-            "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. If most of it is "
-            "waiting, fix the late rank. If most of it is transfer, "
-        )
-        + advice[small is not None]
+        case="small" if small and not is_inference(s.trace) else "",
+        todo=_todo(s, small is not None)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=METRICS.measured(
             communication_exposed=share,
@@ -139,6 +135,16 @@ def _look(s: Scene) -> Detection | None:
     awaited = bool(np.isin(found.row, roles.row).any())
     best = Change(row=found.row, less_ns=most, awaited=awaited)
     return Detection(notice, Bounds(Change(row=found.row, less_ns=np.minimum(least, most)), best), events)
+
+
+def _todo(s: Scene, is_small: bool) -> str:
+    if is_small:
+        advice = capitalized(SHARE_FEWER if is_inference(s.trace) else SEND_FEWER)
+        return f"{advice} The page Ranks shows whether ranks wait: if most of the time is waiting, fix the late rank first."
+    return (
+        "Load all ranks and compare them on the page Ranks: it separates waiting from transfer. If most of it is "
+        "waiting, fix the late rank. If most of it is transfer, "
+    ) + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:

@@ -272,3 +272,15 @@ def test_convolutions_without_operators_are_judged_by_names(name: str, advice: s
 
 def test_layouts_of_convolutions_are_a_line_of_the_table_of_classes() -> None:
     assert CONVOLUTION_LAYOUTS in {rule.regex for rule in built_in_rules() if rule.kernel_class == KernelClass.COPY}
+
+
+def test_a_sure_saving_comes_before_a_larger_bound() -> None:
+    """Layout copies save 55 us for sure; a chain of three kernels of 30 us saves at best 60, but surely only launches."""
+    layout = "batched_transpose_16x64_pack_1x4_ediv_1x2_half"
+    builder, free = trace(), 2
+    for i, (name, dur) in enumerate([("igemm_fwd_gtcx2", 400), (layout, 55), *[(ADD, 30)] * 3, (GEMM, 100)]):
+        builder.call(i, 1, corr=i).on_device(kernel(name, dur, free), corr=i)
+        free += dur
+    first, second, *_ = findings_of(builder.table(), None).all
+    assert (first.rule.id, second.rule.id) == ("redundant_copies", "unfused_kernels")
+    assert first.time_ns < second.time_ns and first.expected_ns > second.expected_ns

@@ -72,7 +72,11 @@ _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
 _SLOW_LAUNCHES = (
     ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
 )
-_FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
+_FIRST_FIXES = {
+    "unfused_kernels": "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step",
+    "redundant_copies": "Avoiding layout copies could save up to {saving_high_ns} of {step_time_mean_ns} per step",
+}
+"""Sentences about the first finding of GPU-bound programs, by rule."""
 MIN_EARLIER = 0.1
 _ALL = 0.95
 """From this share of a category, one name stands for all of it."""
@@ -200,13 +204,13 @@ def cost_notices(
     if verdict.limit is Limit.UNKNOWN_KERNELS:
         unknown = verdict.mix[KernelClass.OTHER] / sum(verdict.mix.values())
         figures.append(METRICS.figure("unknown_share", unknown))
-    fusible = _fusible(verdict, findings)
+    fix, fixed = _first_fix(verdict, findings)
     if verdict.limit is Limit.NOTHING:
         figures.append(METRICS.figure("rules_looked", findings.looked))
         text = f"{capitalized(word)} {{utilization}} busy: {{class_mix}}. No problem found ({{rules_looked}} checks)"
-    elif fusible:
-        figures += fusible
-        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {_FUSIBLE}"
+    elif fix:
+        figures += fixed
+        text = f"{capitalized(word)}-bound. Kernel time: {{class_mix}}. {fix}"
     elif verdict.limit is Limit.GPU:
         text = f"{capitalized(word)}-bound. Kernels take {_PART}: {{class_mix}}"
     elif verdict.limit is Limit.CPU_NOT_RECORDED and not device_busy(trace):
@@ -232,7 +236,7 @@ def cost_notices(
         more, named = _main_name(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
-        if verdict.limit not in _WITHOUT_NAME and not fusible:
+        if verdict.limit not in _WITHOUT_NAME and not fix:
             launching = _launching(findings) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
@@ -307,12 +311,13 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
 
 
-def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
+def _first_fix(verdict: Verdict, findings: Findings) -> tuple[str, list[Figure]]:
+    """Returns the sentence about the first finding, with its figures; "" if another sentence fits better."""
     first = findings.all[0] if findings.all else None
-    if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
-        return []
+    if verdict.limit is not Limit.GPU or first is None or not first.notice.saving or first.rule.id not in _FIRST_FIXES:
+        return "", []
     classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
-    return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
+    return _FIRST_FIXES[first.rule.id], [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
 
 
 def _devices_and_verb(trace: TraceTable) -> str:
