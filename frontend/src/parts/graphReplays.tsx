@@ -1,5 +1,7 @@
 // Replayed device time, and how it is attributed.
+
 import type { View } from '../api/payloads'
+import { inSentence } from '../lib/deviceWords'
 import { openView } from '../state/urlState'
 import { LinkButton, Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
@@ -27,7 +29,7 @@ export function GraphReplays({ view, noun }: { view: View; noun: string }) {
       {bar.parts.map((part, i) => (
         <span key={part.metric.key} title={part.metric.definition}>
           {i > 0 && ', '}
-          {part.metric.title.toLowerCase()} <Value value={part.value} unit={bar.unit} />
+          {inSentence(part.metric.title)} <Value value={part.value} unit={bar.unit} />
         </span>
       ))}
       .

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
-from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
+from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_FEWER, SEND_LESS, SmallMessages, small_messages
+from tb_plugin.analysis.phrases import capitalized
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.lib.groupby import group_sorted, sum_by
@@ -67,7 +68,7 @@ def findings(data: JobData, rows: list[Row], params: Params) -> list[Notice]:
     moved = [row for row in whole if not _reports_less_transit(transit, row) and row["worker"] not in late_ones]
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
-        *_transferring([means[str(row["worker"])] for row in moved], transit),
+        *_transferring([means[str(row["worker"])] for row in moved], transit, _small_messages(data)),
         *notices,
     ]
 
@@ -188,7 +189,12 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     return [_communication_notice(_WAITING, worst, len(losing), text, todo)]
 
 
-def _transferring(rows: list[Row], reporting: Collection[str]) -> list[Notice]:
+def _small_messages(data: JobData) -> SmallMessages | None:
+    calls = data.calls
+    return small_messages(data.one_each(calls.bytes), data.one_each(calls.waiting.transfer_ns))
+
+
+def _transferring(rows: list[Row], reporting: Collection[str], small: SmallMessages | None) -> list[Notice]:
     """Returns a finding about transfer time, if transfers cost time on at least half of the workers.
 
     The finding describes the median worker. If most calls lack a rank, the finding says that the split into wait
@@ -217,8 +223,14 @@ def _transferring(rows: list[Row], reporting: Collection[str]) -> list[Notice]:
     text += (
         f" Most of its communication is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
     )
-    todo = SEND_LESS[0].upper() + SEND_LESS[1:]
-    return [_communication_notice("communication_transfer", middle, len(losing), text, todo)]
+    todo = capitalized(SEND_FEWER if small else SEND_LESS)
+    if small:
+        text += (
+            " Most of the transfer goes to messages of at most {message_bytes} that reach {message_rate}: latency limits "
+            "them, not bandwidth."
+        )
+    notice = _communication_notice("communication_transfer", middle, len(losing), text, todo)
+    return [replace(notice, figures=[*notice.figures, *METRICS.figures(small.values if small else {})])]
 
 
 def _unsplit_notice(row: Row, is_reported: bool) -> Iterator[Notice]:

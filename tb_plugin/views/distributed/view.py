@@ -201,7 +201,9 @@ def _slowest_rank(data: JobData) -> list[Figure]:
     return [
         METRICS.figure("worker", data.names[worst], title),
         *(costs if report.has_costs else []),
-        METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
+        METRICS.figure(
+            "step_total_ns", round(report.mean_ns), "Step, mean over ranks", window="mean over ranks and steps"
+        ),
         METRICS.figure("late_cause", str(cause_columns(report, worst).get("late_cause") or "not known")),
     ]
 

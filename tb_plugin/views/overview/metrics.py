@@ -17,7 +17,10 @@ METRICS = OF_RULES.adding(
             "memcpy_ns": ("Memcpy", "Time with a copy but no kernel running."),
             "memset_ns": ("Memset", "Time with a memset but no kernel or copy running."),
             "runtime_ns": ("Runtime", "Runtime and driver call time in no other category."),
-            "dataloader_ns": ("Data loading", "Data loader time in no other category."),
+            "dataloader_ns": (
+                "Data loading",
+                "Data loading not overlapped by device work, communication or runtime calls.",
+            ),
             "cpu_ns": ("CPU", "Host operator and annotation time in no other category."),
             "other_ns": ("Other", "Step time in no other category."),
         },
