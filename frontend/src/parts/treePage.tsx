@@ -2,7 +2,7 @@
 
 import { ActionIcon } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { Tree } from '../api/payloads'
+import type { Metric, Tree } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { counted, format } from '../lib/format'
 import { matcher } from '../lib/search'
@@ -212,7 +212,7 @@ export function TreePage(props: {
       {value && (
         <Card
           title="Flame graph"
-          subtitle={`width = ${titleOf(value)?.title.toLowerCase() ?? value} · click to zoom`}
+          subtitle={`width = ${widthText(titleOf(value)) || value} · click to zoom`}
           actions={
             <span className={textCss.row}>
               {hits}
@@ -262,6 +262,9 @@ export function TreePage(props: {
     </div>
   )
 }
+
+const widthText = (metric?: Metric) =>
+  metric && `${metric.title}${metric.unit === 'ns' && !/time/i.test(metric.title) ? ' time' : ''}`
 
 const MOST = 10
 
