@@ -28,6 +28,15 @@ const textWidth = (text: string, unit: 'code' | 'text') =>
   unit === 'code' ? text.length * MONO_PX : text.length * TEXT_PX + (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX
 
 /** Initial width: header width for numbers, content width for texts, at most `widest`. */
+const LONGEST_SYMBOL: Partial<Record<Unit, string>> = { ns: '(ms)', ratio: '(%)', count: '', number: '' }
+
+/** Characters of the longer of two lines that a title and its unit fill as evenly as possible. */
+export function twoLines(title: string, unit: Unit): number {
+  const words = `${title} ${isNumeric(unit) ? (LONGEST_SYMBOL[unit] ?? '(MiB)') : ''}`.trim().split(' ')
+  const length = (from: number, to?: number) => words.slice(from, to).join(' ').length
+  return Math.min(...words.map((_, i) => Math.max(length(0, i + 1), length(i + 1))))
+}
+
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
@@ -37,9 +46,7 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
       .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
     return Math.max(SHORT_PX, Math.min(widest, longest + 26))
   }
-  const suffix = isNumeric(unit) && unit !== 'count' && unit !== 'number' ? 5 : 0
-  const half = Math.max(...title.split(' ').map((word) => word.length), Math.ceil((title.length + suffix) / 2) + 1)
-  return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
+  return Math.max(78, Math.min(160, twoLines(title, unit) * 7 + 30)) + (column.share ? BAR_PX : 0)
 }
 
 /** Minimum width of a column of long names, and of its buttons, which hide if room is short. */
