@@ -13,7 +13,7 @@ import type { Row } from '../../lib/tableRows'
 import { areUniform } from '../../lib/uniformBars'
 import { RowFacts } from '../../parts/answerPage'
 import { PeerCalls } from '../../parts/collectivePeers'
-import { HeadlineCard } from '../../parts/headlineCard'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'
 import { figureValue, payloadByName } from '../../parts/payloadByName'
 import { type Group, TableSection } from '../../parts/tableSection'
@@ -22,10 +22,10 @@ import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRunRead } from '../../state/readRuns'
 import { readRoute } from '../../state/urlState'
-import { Card, LineKeys, SmallButton } from '../../widgets/basics'
+import { Card, LineKeys, LinkButton, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
-import { NoticeList } from '../../widgets/notices'
+import { NoticeList, Sentence } from '../../widgets/notices'
 import { SmallTable } from '../../widgets/smallTable'
 import { ReadingAll } from './allWorkers'
 import { Bandwidth } from './bandwidth'
@@ -196,18 +196,33 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const recorders = payloadByName(view, 'recorders', 'table')
   const ranks = figureValue(headline, 'workers')
   const way = useMemo(() => wayOf(place), [place])
+  const all = findings?.notices ?? []
+  const first = all.find(({ severity }) => severity !== 'info')
+  const others = all.filter((notice) => notice !== first)
+  const evidence = first?.evidence
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankCharts base={base} place={place} />
   return (
     <div className={layoutCss.column}>
       {headline && (
-        <HeadlineCard>
+        <HeadlineCard below>
+          {first ? (
+            <HeadlineSentence severity={first.severity}>
+              <Sentence notice={first} text={first.text} wayOf={way} />{' '}
+              {first.todo && <Sentence notice={first} text={first.todo} wayOf={way} />}{' '}
+              {evidence && <LinkButton onClick={() => follow(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>}
+            </HeadlineSentence>
+          ) : (
+            Number(ranks ?? 0) > 1 && (
+              <HeadlineSentence severity="info">No rank delays the other ranks significantly.</HeadlineSentence>
+            )
+          )}
           <Headline figures={headline.figures} wayOf={way} />
         </HeadlineCard>
       )}
-      {findings && findings.notices.length > 0 && (
-        <Card title={findings.title} subtitle={String(findings.notices.length)}>
-          <NoticeList notices={findings.notices} onLink={follow} none="" wayOf={way} />
+      {others.length > 0 && (
+        <Card title={findings?.title} subtitle={String(others.length)}>
+          <NoticeList notices={others} onLink={follow} none="" wayOf={way} />
         </Card>
       )}
       {recorders && recorders.rows.length > 0 && (
@@ -245,7 +260,7 @@ function Bars({ view }: { view: View }) {
   if (!overlap && !waiting) return null
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
-      {overlap && <RankBars series={overlap} wide={!waiting && overlap.x.length > FEW} />}
+      {overlap && <RankBars series={overlap} wide={!waiting && (overlap.x.length > FEW || overlap.x.length === 1)} />}
       {waiting && <RankBars series={waiting} wide={false} />}
     </div>
   )
