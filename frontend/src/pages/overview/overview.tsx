@@ -308,7 +308,7 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
           <h3>
             {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
           </h3>
-          <div className={css.outside}>
+          <div className={wide ? css.outsideWide : css.outside}>
             <FigureList figures={outside.figures} />
           </div>
         </>
