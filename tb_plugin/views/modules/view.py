@@ -112,7 +112,7 @@ def _columns(calls: HostCalls) -> list[str]:
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
     who = plural(apart.operators, "backward operator is attributed", "backward operators are attributed")
-    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the host): "
+    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the CPU): "
     if apart.untied < apart.operators:
         text += "the forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:
@@ -237,7 +237,7 @@ def _answer(trace: TraceTable, tree: Tree) -> Notices | None:
         name = class_of(str(row["module"])) or str(row["module"])
         by_class[name] = by_class.get(name, 0) + time
     name = max(by_class, key=lambda each: by_class[each])
-    texts.append(f"By own {unit}, {{module}} takes the most: {{module_own_ns}} ({{module_share}}).")
+    texts.append(f"{{module}} modules take the most {unit} of their own: {{module_own_ns}} ({{module_share}}).")
     own_values: dict[str, Scalar] = {
         "module": name,
         "module_own_ns": by_class[name],
