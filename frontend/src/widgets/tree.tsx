@@ -2,7 +2,7 @@
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
-import type { Column, Scalar, Tree } from '../api/payloads'
+import type { Column, Scalar, Tree, Unit } from '../api/payloads'
 import { familyScales, isChange, isNumeric, type Scale } from '../lib/format'
 import { frameLabels } from '../lib/frameLabels'
 import { shortFrame } from '../lib/frames'
@@ -160,11 +160,11 @@ export function TreeTable(props: {
     event.preventDefault()
   }
   const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
-  const least = columns.map(({ metric: { title, unit } }, i) =>
-    Math.min(widths[i], Math.max(NARROW_PX, twoLines(title, unit) * 6.3)),
-  )
-  const others = least.reduce((sum, width) => sum + width + 8, extra ? extra.width + 8 : 0)
-  const minWidth = others + NAME_PX + 32
+  const atLeast = (needs: (title: string, unit: Unit) => number) =>
+    columns.map(({ metric: { title, unit } }, i) => Math.min(widths[i], Math.max(NARROW_PX, needs(title, unit) * 6.7)))
+  const withOthers = (of: readonly number[]) => of.reduce((sum, width) => sum + width + 8, extra ? extra.width + 8 : 0)
+  const least = atLeast((title) => Math.max(...title.split(' ').map(({ length }) => length)))
+  const minWidth = withOthers(least) + NAME_PX + 32
   const longest = useMemo(
     () =>
       nodes.reduce(
@@ -173,7 +173,7 @@ export function TreeTable(props: {
       ),
     [nodes, depth, labels],
   )
-  const name = `max(${NAME_PX}px, min(${Math.min(WIDE_NAME_PX, Math.ceil(longest))}px, 100% - ${others}px))`
+  const name = `max(${NAME_PX}px, min(${Math.min(WIDE_NAME_PX, Math.ceil(longest))}px, 100% - ${withOthers(atLeast(twoLines))}px))`
   const template = `minmax(${name}, 1fr) ${extra ? `${extra.width}px` : ''} ${widths.map((width, i) => `minmax(${least[i]}px, ${width}px)`).join(' ')}`
   return (
     <div
