@@ -12,7 +12,6 @@ from tb_plugin.analysis.forest import NODES_SENT, Forest, preorder, truncate_tre
 from tb_plugin.analysis.graphs.attribution import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
-from tb_plugin.analysis.phrases import plural
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
@@ -111,14 +110,13 @@ def _columns(calls: HostCalls) -> list[str]:
 
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
-    who = plural(apart.operators, "backward operator is attributed", "backward operators are attributed")
-    text = f"{{backward_apart}} {who} to no module ({{backward_apart_ns}} on the CPU): "
+    text = "Backward operators without a module: {backward_apart} ({backward_apart_ns} on the CPU). "
     if apart.untied < apart.operators:
-        text += "the forward operator ran outside modules"
+        text += "The forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:
         text += ", or is unknown ({backward_apart_untied})"
     elif apart.untied:
-        text += "the forward operator is unknown"
+        text += "The forward operator is unknown"
     if apart.untied:
         figures.append(METRICS.figure("backward_apart_untied", apart.untied))
     return Notice(rule="backward_apart", severity="info", text=f"{text}.", todo="", figures=figures)
