@@ -20,13 +20,21 @@ const MONO_PX = 7.3
 const TEXT_PX = 8.4
 /** Extra pixels of a capital. */
 const CAPITAL_PX = 1.6
+/** Extra pixels of a wide letter. */
+const WIDE_PX = 4
 /** A column of texts of a few characters. */
-const SHORT_PX = 64
+const SHORT_PX = 76
 const BAR_PX = 52
 
 const textWidth = (text: string, unit: 'code' | 'text') =>
-  unit === 'code' ? text.length * MONO_PX : text.length * TEXT_PX + (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX
+  unit === 'code'
+    ? text.length * MONO_PX
+    : text.length * TEXT_PX +
+      (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX +
+      (text.match(/[mw]/g)?.length ?? 0) * WIDE_PX
 
+/** A bold title and its arrow. */
+const BOLD_PX = 10
 /** Least pixels of numbers, and of ratios such as `12.5 times`. */
 const NUMBER_PX = 78
 const TIMES_PX = 100
@@ -40,7 +48,7 @@ export function twoLines(title: string, unit: Unit): number {
 }
 
 /** Initial width: header width for numbers, content width for texts, at most `widest`. */
-export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
+export function startWidth(column: Column, rows: readonly Row[], widest: number, isSorted = false): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
   if (unit === 'code' || unit === 'text') {
@@ -51,7 +59,10 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   }
   const isTimes = unit === 'ratio' && rows.some((row) => Math.abs(Number(row[key] ?? 0)) >= TIMES_FROM)
   const least = isTimes ? TIMES_PX : NUMBER_PX
-  return Math.max(least, Math.min(160, twoLines(title, unit) * 7 + 30)) + (column.share ? BAR_PX : 0)
+  return (
+    Math.max(least, Math.min(160, twoLines(title, unit) * 7 + (isSorted ? BOLD_PX : 0) + 30)) +
+    (column.share ? BAR_PX : 0)
+  )
 }
 
 /** Minimum width of a column of long names, and of its buttons, which hide if room is short. */
