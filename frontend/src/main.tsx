@@ -5,6 +5,7 @@ import './app/global.css'
 import './app/print.css'
 import { createRoot } from 'react-dom/client'
 import { App } from './app/app'
+import { start } from './app/start'
 
 const root = document.getElementById('root')
-if (root) createRoot(root).render(<App />)
+if (root) start().finally(() => createRoot(root).render(<App />))

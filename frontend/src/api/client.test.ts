@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { ApiError, getCatalog, getWindow } from './client'
+import { ApiError, getCatalog, getView, getWindow, lastView } from './client'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -22,6 +22,34 @@ test('a catalog that did not change is neither decoded nor a new object', async 
   tag = 'W/"2"'
   expect(await getCatalog()).not.toBe(first)
   expect(decoded).toEqual(['W/"1"', 'W/"2"'])
+})
+
+test('a view is kept as long as its answer holds, and by its query', async () => {
+  vi.stubGlobal('document', { baseURI: 'http://localhost/' })
+  let tag: string | null = 'W/"1"'
+  vi.stubGlobal('fetch', () =>
+    Promise.resolve(new Response(JSON.stringify({ payloads: {} }), { headers: tag ? { etag: tag } : {} })),
+  )
+  const ask = async (query = { run: 'a' }) => {
+    const answer = await getView('model', query)
+    return answer.state === 'ready' ? answer.data : null
+  }
+  expect(lastView('model', { run: 'a' })).toBeNull()
+  const first = await ask()
+  expect(lastView('model', { run: 'a' })).toBe(first)
+  expect(await ask()).toBe(first)
+  tag = 'W/"2"'
+  const second = await ask()
+  expect(second).not.toBe(first)
+  expect(lastView('model', { run: 'a' })).toBe(second)
+  expect(lastView('model', { run: 'b' })).toBeNull()
+  tag = null
+  await ask()
+  expect(lastView('model', { run: 'a' })).toBeNull()
+  tag = 'W/"3"'
+  for (let i = 0; i < 60; i++) await ask({ run: `run ${i}` })
+  expect(lastView('model', { run: 'run 0' })).toBeNull()
+  expect(lastView('model', { run: 'run 59' })).not.toBeNull()
 })
 
 test('a window to hand on comes packed, and says why it does not come', async () => {

@@ -1,5 +1,5 @@
 // Typed GET requests to the plugin's routes.
-import { tableInWords, viewInWords } from '../lib/deviceWords'
+import { deviceWord, tableInWords, viewInWords } from '../lib/deviceWords'
 import { PER_STEP_VIEWS, tablePerStep, viewPerStep } from '../lib/perStep'
 import type { Catalog, Problem, Profile, Table, View } from './payloads'
 
@@ -97,41 +97,77 @@ export async function getCatalog(signal?: AbortSignal): Promise<Catalog> {
   return catalog
 }
 
+/** The catalog of the last answer. */
+export const lastCatalog = (): Catalog | null => known?.catalog ?? null
+
 export async function getProfile(query: Query, signal?: AbortSignal): Promise<Profile> {
   const answer = await get<Profile>('profile', query, signal)
   return answer.state === 'ready' ? answer.data : answer.profile
 }
 
-/** Answers in the words of the profile. Those of views that follow the switch are divided by the steps of the query. */
-async function presented<T>(
+/** A page that opens again shows its last answer at once, while the server is asked whether it still holds. */
+const kept = new Map<string, { tag: string; data: View | Table }>()
+const MOST_KEPT = 40
+
+const keyOf = (path: string, query: Query) => [deviceWord(), query[PER_STEP], urlOf(path, query)].join(' ')
+
+/**
+ * Answers in the words of the profile. Those of views that follow the switch are divided by the steps of the query. An
+ * answer that did not change is the same object as last time.
+ */
+async function presented<T extends View | Table>(
   view: string,
+  path: string,
   query: Query,
-  asked: Promise<Answer<T>>,
+  signal: AbortSignal | undefined,
   inWords: (data: T) => T,
   divide: (data: T, steps: number) => T,
 ): Promise<Answer<T>> {
-  const answer = await asked
-  if (answer.state !== 'ready') return answer
-  const data = inWords(answer.data)
-  const steps = query[PER_STEP]
-  const isDivided = typeof steps === 'number' && steps > 1 && PER_STEP_VIEWS.has(view)
-  return { state: 'ready', data: isDivided ? divide(data, steps) : data }
+  const response = await request(path, query, signal)
+  if (response.status === 202) return { state: 'loading', profile: (await response.json()) as Profile }
+  const tag = response.headers.get('etag')
+  const key = keyOf(path, query)
+  const last = kept.get(key)
+  kept.delete(key)
+  let data = last?.data as T
+  if (last && last.tag === tag) await response.arrayBuffer()
+  else {
+    data = inWords((await response.json()) as T)
+    const steps = query[PER_STEP]
+    if (typeof steps === 'number' && steps > 1 && PER_STEP_VIEWS.has(view)) data = divide(data, steps)
+  }
+  if (tag) kept.set(key, { tag, data })
+  for (const oldest of kept.keys()) {
+    if (kept.size <= MOST_KEPT) break
+    kept.delete(oldest)
+  }
+  return { state: 'ready', data }
 }
 
+const viewPath = (id: string) => `view/${encodeURIComponent(id)}`
+const tablePath = (view: string, table: string) => `table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`
+
 export const getView = (id: string, query: Query, signal?: AbortSignal) =>
-  presented(id, query, get<View>(`view/${encodeURIComponent(id)}`, query, signal), viewInWords, viewPerStep)
+  presented(id, viewPath(id), query, signal, viewInWords, viewPerStep)
 
 export const getTable = (view: string, table: string, query: Query, signal?: AbortSignal) =>
-  presented(
-    view,
-    query,
-    get<Table>(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, query, signal),
-    tableInWords,
-    tablePerStep,
-  )
+  presented(view, tablePath(view, table), query, signal, tableInWords, tablePerStep)
+
+/** The last answer, which may have changed since. */
+export const lastView = (id: string, query: Query) =>
+  (kept.get(keyOf(viewPath(id), query))?.data ?? null) as View | null
+export const lastTable = (view: string, table: string, query: Query) =>
+  (kept.get(keyOf(tablePath(view, table), query))?.data ?? null) as Table | null
+
+/** Lets the browser ask now what the page will ask once it is drawn. */
+export function askEarly(path: string, query: Query): void {
+  const link = Object.assign(document.createElement('link'), { rel: 'preload', as: 'fetch', href: urlOf(path, query) })
+  link.crossOrigin = 'anonymous'
+  document.head.append(link)
+}
 
 export const tableCsvUrl = (view: string, table: string, query: Query) =>
-  urlOf(`table/${encodeURIComponent(view)}/${encodeURIComponent(table)}`, { ...query, format: 'csv' })
+  urlOf(tablePath(view, table), { ...query, format: 'csv' })
 
 export const originalUrl = (query: Query) => urlOf('download/original', query)
 export const windowUrl = (query: Query) => urlOf('download/window', query)

@@ -105,7 +105,7 @@ function Frame() {
     setDefaultView(profile.default_view)
   }, [profile])
   useEffect(() => {
-    if (view !== 'overview') loadPages().catch(() => {})
+    if (view && view !== 'overview') loadPages().catch(() => {})
     if (!isReady) return
     const timer = window.setTimeout(() => loadPages().catch(() => {}), PRELOAD_MS)
     return () => window.clearTimeout(timer)

@@ -103,7 +103,7 @@ export function MissingView({ info, profile }: { info: ViewInfo; profile: Profil
 }
 
 /** A sentence whose options and calls are code. */
-export const CodeText = ({ text }: { text: string }) =>
+const CodeText = ({ text }: { text: string }) =>
   codePieces(text).map(({ isCode, text: piece }, i) =>
     // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
     isCode ? <code key={i}>{piece}</code> : piece,

@@ -103,7 +103,7 @@ interface PlacedKey {
 }
 
 /** Keys in lines of at most `room` pixels. */
-export function wrapped(keys: readonly [string, string][], widthOf: (text: string) => number, room: number) {
+function wrapped(keys: readonly [string, string][], widthOf: (text: string) => number, room: number) {
   const rows: PlacedKey[][] = []
   let x = room
   for (const [fill, text] of keys) {

@@ -1,7 +1,7 @@
 // Kernel classes (GEMM, attention, ...) by kernel name.
 import type { Breakdown, Table } from '../api/payloads'
 
-export interface KernelClass {
+interface KernelClass {
   /** Key for colours and filters. */
   key: string
   title: string

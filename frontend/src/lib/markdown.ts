@@ -31,7 +31,7 @@ const ROWS = 10
 const COLUMNS = 10
 const BARS = 20
 
-export interface PageText {
+interface PageText {
   title: string
   /** Names and values of what is open: run, worker, span, steps. */
   place: readonly (readonly [string, string])[]

@@ -1,6 +1,15 @@
 // Data that follows the URL; the last answer stays until the next.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
+import {
+  type Answer,
+  ApiError,
+  getCatalog,
+  getProfile,
+  getView,
+  lastCatalog,
+  lastView,
+  type Query,
+} from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
 import type { Address } from '../lib/profiles'
 import { useActivity } from './activity'
@@ -40,7 +49,7 @@ interface CatalogState {
 }
 
 export function useCatalog(): CatalogState {
-  const [catalog, setCatalog] = useState<Catalog | null>(null)
+  const [catalog, setCatalog] = useState(lastCatalog)
   const [problem, setProblem] = useState<Problem | null>(null)
   const [round, setRound] = useState(0)
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new round asks at once
@@ -100,11 +109,10 @@ export function useProfile(address: Address | null, version: string, part = '', 
         const retry = again.current
         again.current = false
         const profile = await getProfile(retry ? { ...query, retry: '1' } : query, abort.signal)
-        setState((old) => ({
-          key,
-          profile: old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile) ? old.profile : profile,
-          problem: null,
-        }))
+        setState((old) => {
+          const isSame = old.key === key && JSON.stringify(old.profile) === JSON.stringify(profile)
+          return isSame && !old.problem ? old : { key, profile: isSame ? old.profile : profile, problem: null }
+        })
         if (profile.state === 'loading' || profile.state === 'found') timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
         if (isAbort(error) || abort.signal.aborted) return
@@ -136,31 +144,41 @@ export interface Resource<T> {
   fraction: number | null
 }
 
-/** Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. */
+/**
+ * Asks whenever `key` changes; '' asks nothing. A profile that is still loading is asked again. `last` is the answer of
+ * an earlier visit: it is shown until the new one is there.
+ */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<Answer<T | null>>,
   keep = true,
+  last: () => T | null = () => null,
 ): Resource<T> {
-  const [state, setState] = useState<{ key: string; data: T | null; problem: Problem | null }>({
-    key: '',
-    data: null,
-    problem: null,
-  })
+  const earlier = (): { key: string; data: T | null; problem: Problem | null } => {
+    const data = key === '' ? null : last()
+    return { key: data ? key : '', data, problem: null }
+  }
+  const [state, setState] = useState(earlier)
   const [fraction, setFraction] = useState<number | null>(null)
-  const loader = useRef(load)
-  loader.current = load
+  const latest = useRef({ load, earlier })
+  latest.current = { load, earlier }
   useEffect(() => {
     if (key === '') return
     const abort = new AbortController()
     let timer = 0
+    setState((old) => {
+      const known = latest.current.earlier()
+      return old.key === key || !known.data ? old : known
+    })
     const ask = async () => {
       try {
-        const answer = await loader.current(abort.signal)
+        const answer = await latest.current.load(abort.signal)
         if (abort.signal.aborted) return
         setFraction(answer.state === 'ready' ? null : answer.profile.fraction)
-        if (answer.state === 'ready') setState({ key, data: answer.data, problem: null })
-        else timer = window.setTimeout(ask, LOADING_MS)
+        if (answer.state === 'ready') {
+          const { data } = answer
+          setState((old) => (old.key === key && old.data === data && !old.problem ? old : { key, data, problem: null }))
+        } else timer = window.setTimeout(ask, LOADING_MS)
       } catch (error) {
         if (isAbort(error) || abort.signal.aborted) return
         setState((old) => ({ key, data: old.key === key ? old.data : null, problem: problemOf(error) }))
@@ -191,7 +209,12 @@ export function useQuery(base: Query, more: Query): Query {
 
 export function useView(id: string, query: Query, enabled = true): Resource<View> {
   const key = enabled ? JSON.stringify([id, query]) : ''
-  const resource = useResource<View>(key, (signal) => getView(id, query, signal))
+  const resource = useResource<View>(
+    key,
+    (signal) => getView(id, query, signal),
+    true,
+    () => lastView(id, query),
+  )
   useExported(enabled ? resource.data : null)
   return resource
 }
@@ -211,7 +234,12 @@ export function useCachedView(id: string, query: Query, round: string, enabled: 
 /** `reads`: unread profiles may be read. */
 export function useAllWorkersView(id: string, query: Query, reads: boolean): Resource<View> {
   const get = reads ? getView : getCachedView
-  const resource = useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))
+  const resource = useResource<View>(
+    JSON.stringify([id, query, reads]),
+    (signal) => get(id, query, signal),
+    true,
+    () => lastView(id, query),
+  )
   useExported(resource.data)
   return resource
 }

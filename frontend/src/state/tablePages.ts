@@ -1,6 +1,6 @@
 // Rows of a server-side table, page by page.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { ApiError, getTable, type Query } from '../api/client'
+import { ApiError, getTable, lastTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'
 import { emptyKeys } from '../lib/columns'
 import type { Pages, Row, TableQuery } from '../lib/tableRows'
@@ -21,6 +21,8 @@ interface Loaded {
   empty: ReadonlySet<string>
   problem: Problem | null
 }
+
+const pageQuery = (ask: Query, index: number): Query => ({ ...ask, offset: index * LIMIT, limit: LIMIT })
 
 const NO_KEYS: ReadonlySet<string> = new Set()
 export const NO_ROWS: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
@@ -47,7 +49,13 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
     [base, query],
   )
   const key = enabled ? JSON.stringify([view, table, ask]) : ''
-  const [loaded, setLoaded] = useState<Loaded>(NO_ROWS)
+  const withLast = (old: Loaded): Loaded => {
+    const page = key === '' || old.key === key ? null : lastTable(view, table, pageQuery(ask, 0))
+    return page ? mergePages(old, key, base, page) : old
+  }
+  const [loaded, setLoaded] = useState(() => withLast(NO_ROWS))
+  const latest = useRef(withLast)
+  latest.current = withLast
   const pending = useRef(new Set<number>())
   const current = useRef({ key, abort: new AbortController() })
 
@@ -58,11 +66,13 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
       const { abort, key: mine } = current.current
       try {
         const page = await whenReady(
-          () => getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal),
+          () => getTable(view, table, pageQuery(ask, index), abort.signal),
           () => abort.signal.aborted,
         )
         if (page === null) return
-        setLoaded((old) => mergePages(old, mine, base, page))
+        setLoaded((old) =>
+          old.key === mine && old.table === page && !old.problem ? old : mergePages(old, mine, base, page),
+        )
       } catch (error) {
         if (abort.signal.aborted) return
         setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))
@@ -77,6 +87,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
     const abort = new AbortController()
     current.current = { key, abort }
     pending.current = new Set()
+    setLoaded(latest.current)
     if (key !== '') fetchPage(0)
     return () => abort.abort()
   }, [key, fetchPage])

@@ -7,7 +7,7 @@ type Instance = ReturnType<Library['init']>
 type Option = Parameters<Instance['setOption']>[0]
 
 let library: Promise<Library> | null = null
-const loadLibrary = () => {
+export const loadCharts = () => {
   library ??= import('./echarts')
   return library
 }
@@ -24,8 +24,14 @@ export function usePlot(
 
   useEffect(() => {
     let gone = false
-    const observer = new ResizeObserver(() => chart.current?.resize())
-    loadLibrary().then(({ init }) => {
+    const observer = new ResizeObserver(() => {
+      const { current } = chart
+      const node = frame.current
+      // The first report is the size that the chart was drawn with.
+      if (current && node && (current.getWidth() !== node.clientWidth || current.getHeight() !== node.clientHeight))
+        current.resize()
+    })
+    loadCharts().then(({ init }) => {
       const node = frame.current
       if (gone || !node) return
       chart.current = init(node)

@@ -29,7 +29,7 @@ export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale })
 }
 
 /** The width is one step: lower bound solid, upper bound light. */
-export function SavingBar({ saving }: { saving: Saving }) {
+function SavingBar({ saving }: { saving: Saving }) {
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (
     <span className={css.bar} aria-hidden="true" data-testid="saving-bar">
@@ -40,7 +40,7 @@ export function SavingBar({ saving }: { saving: Saving }) {
 }
 
 /** `scale`: of all savings that are read below each other. */
-export function SavingText({ saving, scale, short }: { saving: Saving; scale: Scale; short?: boolean }) {
+function SavingText({ saving, scale, short }: { saving: Saving; scale: Scale; short?: boolean }) {
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (
     <span className={short ? `${css.text} ${css.short}` : css.text}>

@@ -31,7 +31,7 @@ const NO_CLASS = 'none'
 /** Kinds that share an entry of the legend. */
 const SAME_ENTRY: Record<string, string> = { memset: 'memcpy', device_annotation: 'annotation' }
 /** Before names and modules in keys of the legend; kinds and classes have none. */
-export const LABEL_KEY = '='
+const LABEL_KEY = '='
 
 interface Paint {
   fill: string

@@ -90,7 +90,7 @@ function HitCount({ found, search }: { found: NonNullable<TimelineOverlays['sear
 export const count = (value: number | null) => (value === null ? '…' : value.toLocaleString('en-US'))
 
 /** Kinds, names or classes; kinds come before names of kernels, whose number changes. */
-export function entriesOf(colors: ColorBy, legend: readonly LegendEntry[], holds: RecordedKinds): LegendEntry[] {
+function entriesOf(colors: ColorBy, legend: readonly LegendEntry[], holds: RecordedKinds): LegendEntry[] {
   if (colors !== 'kind' && colors !== 'kernel') return [...legend]
   const kinds = KINDS.filter(({ needs }) => !needs || holds[needs]).map(({ kind, label }) => ({
     key: kind,

@@ -8,7 +8,7 @@ import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './pickedPanel.module.css'
 
-export interface PickedTotals extends Range {
+interface PickedTotals extends Range {
   count: number
   sum: number
   /** Busy time: overlaps count once. */

@@ -122,7 +122,7 @@ const STREAMS = 'streams'
 const GROUPS = { kernel: 'Kernels', operator: 'Operators', python: 'Python', annotation: 'Annotations', other: 'Other' }
 
 /** Groups with events, kernels first; streams if there are several. */
-export function tabsOf(view: View): { value: string; label: string }[] {
+function tabsOf(view: View): { value: string; label: string }[] {
   const groups = payloadByName(view, 'groups', 'figures')
   const tabs = Object.entries(GROUPS)
     .filter(([key]) => numberOf(groups, `${key}_events`))

@@ -1,0 +1,26 @@
+// What the page asks before it is drawn: the catalog, then the open profile and the first answers of its page.
+import { askEarly, getCatalog } from '../api/client'
+import { resolveAddress } from '../lib/profiles'
+import { readRoute } from '../state/urlState'
+import { loadCharts } from '../widgets/plot'
+
+/** A slow server gets an empty page drawn meanwhile. */
+const PATIENCE_MS = 200
+/** What pages ask first about a whole profile. */
+const QUESTIONS: Readonly<Record<string, readonly string[]>> = {
+  overview: ['profile', 'view/overview', 'view/findings'],
+  timeline: ['profile', 'view/timeline'],
+}
+
+async function askFirst(): Promise<void> {
+  const route = readRoute()
+  const { view = 'overview', window, capture, steps, phase, pattern } = route
+  const address = resolveAddress(await getCatalog(), route)
+  if (!address || window || capture || steps || phase || pattern) return
+  for (const path of QUESTIONS[view] ?? []) askEarly(path, { ...address })
+  if (view === 'overview') loadCharts().catch(() => {})
+}
+
+/** Ends when the page should be drawn. */
+export const start = (): Promise<unknown> =>
+  Promise.race([askFirst().catch(() => {}), new Promise((done) => setTimeout(done, PATIENCE_MS))])
