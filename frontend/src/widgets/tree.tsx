@@ -57,7 +57,7 @@ export interface TreeExtra {
 const NUMBER_PX = 88
 const NARROW_PX = 62
 /** Pixels of names: the least, and those that they get before numbers get more than they need. */
-const NAME_PX = 176
+const NAME_PX = 156
 const WIDE_NAME_PX = 320
 const CHARACTER_PX = 7.6
 const TEXT_PX = 150
@@ -161,7 +161,7 @@ export function TreeTable(props: {
   }
   const widths = useMemo(() => columns.map((column) => widthOf(column, tree.rows)), [tree, columns])
   const atLeast = (needs: (title: string, unit: Unit) => number) =>
-    columns.map(({ metric: { title, unit } }, i) => Math.min(widths[i], Math.max(NARROW_PX, needs(title, unit) * 6.7)))
+    columns.map(({ metric: { title, unit } }, i) => Math.min(widths[i], Math.max(NARROW_PX, needs(title, unit) * 6.5)))
   const withOthers = (of: readonly number[]) => of.reduce((sum, width) => sum + width + 8, extra ? extra.width + 8 : 0)
   const least = atLeast((title) => Math.max(...title.split(' ').map(({ length }) => length)))
   const minWidth = withOthers(least) + NAME_PX + 32
