@@ -16,6 +16,7 @@ import type {
 } from '../../api/payloads'
 import { formatRange } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
+import { firstSentence } from '../../lib/noticeTemplate'
 import { viewInfo } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
@@ -243,8 +244,6 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
     </HeadlineCard>
   )
 }
-
-const firstSentence = (text: string) => text.replace(/(?<=\.) (?=[A-Z]).*/s, '')
 
 const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
   <>

@@ -6,6 +6,7 @@ import type { Catalog, Figure, Link, Series, Table, View } from '../../api/paylo
 import { recordersText } from '../../lib/flightRecorders'
 import { counted } from '../../lib/format'
 import { modelNoun } from '../../lib/modelNouns'
+import { firstSentence } from '../../lib/noticeTemplate'
 import { missingTraceText, spansOfRun, withoutTraces } from '../../lib/profiles'
 import { ranksShort } from '../../lib/rankLists'
 import { type RankZoom, rankZoom } from '../../lib/rankZoom'
@@ -22,7 +23,7 @@ import { useQuery, useView } from '../../state/data'
 import { followLink } from '../../state/links'
 import { setRunRead } from '../../state/readRuns'
 import { readRoute } from '../../state/urlState'
-import { Card, LineKeys, LinkButton, SmallButton } from '../../widgets/basics'
+import { Card, LineKeys, SmallButton } from '../../widgets/basics'
 import { Chart } from '../../widgets/chart'
 import { FigureList, Headline } from '../../widgets/figures'
 import { NoticeList, Sentence } from '../../widgets/notices'
@@ -196,10 +197,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
   const recorders = payloadByName(view, 'recorders', 'table')
   const ranks = figureValue(headline, 'workers')
   const way = useMemo(() => wayOf(place), [place])
-  const all = findings?.notices ?? []
-  const first = all.find(({ severity }) => severity !== 'info')
-  const others = all.filter((notice) => notice !== first)
-  const evidence = first?.evidence
+  const first = findings?.notices.find(({ severity }) => severity !== 'info')
   const mapFirst = Number(ranks ?? 0) > MAP_FIRST
   const pictures = <RankCharts base={base} place={place} />
   return (
@@ -208,9 +206,7 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
         <HeadlineCard below>
           {first ? (
             <HeadlineSentence severity={first.severity}>
-              <Sentence notice={first} text={first.text} wayOf={way} />{' '}
-              {first.todo && <Sentence notice={first} text={first.todo} wayOf={way} />}{' '}
-              {evidence && <LinkButton onClick={() => follow(evidence)}>{evidence.text || 'Show evidence'}</LinkButton>}
+              <Sentence notice={first} text={firstSentence(first.text)} wayOf={way} />
             </HeadlineSentence>
           ) : (
             Number(ranks ?? 0) > 1 && (
@@ -220,9 +216,9 @@ function Page({ view, base, place }: { view: View; base: Query; place: Place }) 
           <Headline figures={headline.figures} wayOf={way} />
         </HeadlineCard>
       )}
-      {others.length > 0 && (
-        <Card title={findings?.title} subtitle={String(others.length)}>
-          <NoticeList notices={others} onLink={follow} none="" wayOf={way} />
+      {findings && findings.notices.length > 0 && (
+        <Card title={findings.title} subtitle={String(findings.notices.length)}>
+          <NoticeList notices={findings.notices} onLink={follow} none="" wayOf={way} />
         </Card>
       )}
       {recorders && recorders.rows.length > 0 && (
