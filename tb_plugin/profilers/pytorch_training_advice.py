@@ -20,10 +20,9 @@ GRAPHS = (
 
 TRAINING = {
     "data_loading": Advice(
-        "Give the DataLoader worker processes (num_workers) and pinned memory, so that the next batch is ready when the "
-        "step ends.",
+        "Give the DataLoader worker processes (num_workers), so that the next batch is ready when the step ends.",
         (("PyTorch: data loading", f"{DOCS}/data.html"), _TUNING),
-        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, persistent_workers=True)",
     ),
     "data_loading.workers": Advice(
         "Give the DataLoader more worker processes (num_workers, prefetch_factor), keep the workers alive "

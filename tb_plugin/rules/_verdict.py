@@ -87,7 +87,9 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
         return Verdict(limit, largest, time, total, mix, within, recorded.get(limit, 1.0))
 
     if not trace.report.complete:
-        return verdict(Limit.TRUNCATED)
+        # The CPU's part of a step is known.
+        loads = parts["dataloader"] >= MIN_SHARE * total
+        return verdict(Limit.TRUNCATED, *(_WAITING[Limit.DATA_LOADING] if loads else ()))
     unmatched = _unmatched(trace) if trace.coverage.full is None else 0.0
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():

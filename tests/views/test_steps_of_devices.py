@@ -241,7 +241,7 @@ def test_bars_say_of_how_many_steps_they_are(tables: list[TraceTable]) -> None:
     device = tables[0].devices[0].id
     assert payloads[f"device_steps_{device}"].title == "Device time per step, mean of 3 steps"
     for name in ("time", "idle", "classes"):
-        assert "; sum of 3 steps and the time outside; " in payloads[f"device_{name}_{device}"].subtitle
+        assert payloads[f"device_{name}_{device}"].subtitle == f"device {device}, full trace"
 
 
 def test_what_is_advised_holds_where_files_are_missing() -> None:

@@ -55,7 +55,7 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number,
     const longest = rows
       .slice(0, 100)
       .reduce((most, row) => Math.max(most, textWidth(String(row[key] ?? ''), unit)), textWidth(title, 'text'))
-    return Math.max(SHORT_PX, Math.min(widest, longest + 26))
+    return Math.max(SHORT_PX, Math.min(widest, longest + 30))
   }
   const isTimes = unit === 'ratio' && rows.some((row) => Math.abs(Number(row[key] ?? 0)) >= TIMES_FROM)
   const least = isTimes ? TIMES_PX : NUMBER_PX

@@ -208,6 +208,8 @@ def cost_notices(
         )
     else:
         text = _TEXTS[verdict.limit].replace("the device", f"the {word}")
+        if verdict.limit is Limit.TRUNCATED and verdict.category:
+            text += f". In the recorded part, data loading takes {_PART}"
         if verdict.category == "other":
             text = text.replace("operators take", "code outside operators takes")
     if not steps.recorded:

@@ -29,7 +29,7 @@ METRICS = OF_RULES.adding(
             "exposed_memcpy_ns": ("Exposed memcpy", "Copy time not overlapped by compute or communication."),
             "exposed_memset_ns": ("Exposed memset", "Memset time while nothing else runs."),
             "window_ns": ("Window", "Time from the start of device work to its end."),
-            "no_operator_ns": ("Without operator", "Device time without a recorded operator."),
+            "no_operator_ns": ("Time without operator", "Device time without a recorded operator."),
             "window_start_ns": ("Window from", "Start of the opened window, since trace start."),
             "window_end_ns": ("Window to", "End of the opened window, since trace start."),
             "outside_ns": ("Recorded time", "Trace length minus step time."),

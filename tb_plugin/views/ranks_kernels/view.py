@@ -221,8 +221,8 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
         "total_apart_ns": pa.array([kind.spread_ns for kind in kinds], pa.float64()),
         "longest_worker": pa.array([kind.longest for kind in kinds], pa.string()),
         "only_worker": pa.array([kind.single for kind in kinds], pa.string()),
-        "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
-        "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
+        "ranks_deviation_ns": pa.array([_of_several(kind, sqrt(kind.variance)) for kind in kinds], pa.float64()),
+        "slowest_ratio": pa.array([_of_several(kind, kind.slower) for kind in kinds], pa.float64()),
         "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
         "slowest_mean_ns": pa.array([kind.means.max() for kind in kinds], pa.float64()),
         "fastest_worker": pa.array([kind.workers[kind.fastest] for kind in kinds], pa.string()),
@@ -234,6 +234,10 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
     }
     data = _with_readable(pa.table(columns))
     return Frame(ACROSS, "Kernels", _columns(data), data, _KEY, "name", Sort("total_apart_ns", descending=True))
+
+
+def _of_several(kind: Kind, value: float | None) -> float | None:
+    return value if len(kind.workers) > 1 else None
 
 
 def _frame_of_ranks(parts: Sequence[Part]) -> Frame:

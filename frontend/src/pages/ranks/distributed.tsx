@@ -316,7 +316,7 @@ function RankGroups({ view }: { view: View }) {
   const devices = payloadByName(view, 'devices', 'table')
   return (
     <>
-      {devices && (
+      {devices && !devices.rows.every(({ device }) => device === 'CPU') && (
         <Kinds
           all={devices}
           kinds={payloadByName(view, 'device_kinds', 'table')}
