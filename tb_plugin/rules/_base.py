@@ -330,6 +330,13 @@ class Scene(msgspec.Struct, frozen=True, eq=False, dict=True, weakref=True):
         """Returns the first words of a sentence: ``Per step,`` or, for a trace without steps, ``In this recording,``."""
         return "Per step," if self.trace.steps.recorded else "In this recording,"
 
+    @property
+    def step_words(self) -> str:
+        """Returns ``each {step_time_mean_ns} step``; for one step or for a trace without steps, its own words."""
+        if not self.trace.steps.recorded:
+            return "this {step_time_mean_ns} recording"
+        return f"{'each' if len(self.steps.label) > 1 else 'the'} {{step_time_mean_ns}} step"
+
     def times_words(self, total: int, key: str) -> str:
         """Returns ``once`` or ``{key} times``, depending on how often the counted event happens per step."""
         count = len(self.steps.label)

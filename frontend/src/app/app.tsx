@@ -1,6 +1,6 @@
 // The page frame: profile, state and the open view. In one file: all parts share the URL and the open profile.
 import { Alert, Button, createTheme, MantineProvider, Popover, Tooltip } from '@mantine/core'
-import { Component, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { Component, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { PER_STEP, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, SpanInfo, ViewInfo } from '../api/payloads'
 import { isTyping } from '../canvas/typing'
@@ -110,6 +110,9 @@ function Frame() {
     const timer = window.setTimeout(() => loadPages().catch(() => {}), PRELOAD_MS)
     return () => window.clearTimeout(timer)
   }, [view, isReady])
+  // Before effects of the view, which may scroll to a row.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each view starts at its top
+  useLayoutEffect(scrollUp, [view])
   const steps = route.steps ?? ''
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const { phase = '', pattern = '' } = route
@@ -153,7 +156,7 @@ function Frame() {
         views={profile?.views ?? []}
         active={view}
         foot={catalog && catalog.runs.length > 0 && <SkippedFilesButton catalog={catalog} />}
-        onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
+        onActive={scrollUp}
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
         <h1 className={textCss.sr}>{viewInfo(profile, view)?.title ?? 'Torch Trace'}</h1>
@@ -225,6 +228,10 @@ function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined
       {view.whole}
     </Alert>
   )
+}
+
+function scrollUp(): void {
+  document.getElementById('main')?.scrollTo(0, 0)
 }
 
 function skip(event: React.MouseEvent): void {

@@ -40,7 +40,11 @@ type Payload = View['payloads'][string]
 function payloadInWords(payload: Payload): Payload {
   if (payload.kind === 'table' || payload.kind === 'tree') return columnsInWords(payload)
   if (payload.kind === 'figures')
-    return { ...payload, figures: payload.figures.map((figure) => ({ ...figure, metric: named(figure.metric) })) }
+    return {
+      ...payload,
+      title: inWords(payload.title),
+      figures: payload.figures.map((figure) => ({ ...figure, metric: named(figure.metric) })),
+    }
   if (payload.kind === 'breakdown')
     return { ...payload, title: inWords(payload.title), subtitle: inWords(payload.subtitle) }
   if (payload.kind === 'series')

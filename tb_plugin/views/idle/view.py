@@ -145,7 +145,7 @@ def _summary(idle: _Chosen) -> Figures:
     figures = [
         structs.replace(_time_figure(idle, None), note=devices),
         METRICS.figure(
-            "idle_ratio", idle.ratio, f"Of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
+            "idle_ratio", idle.ratio, f"Share of {window}", "excluding unrecorded work" if idle.unrecorded_ns else ""
         ),
         *([METRICS.figure("unrecorded_ns", idle.unrecorded_ns, window=_SUM)] if idle.unrecorded_ns else ()),
         *(

@@ -290,7 +290,6 @@ function Page({ view }: { view: View }) {
       {headline && (
         <HeadlineCard>
           <StepTimes view={view}>
-            <Headline figures={headline.figures} noise={noise} />
             {first && (
               <HeadlineSentence severity={first.severity}>
                 <Sentence notice={first} text={first.text} noise={noise} />{' '}
@@ -302,6 +301,7 @@ function Page({ view }: { view: View }) {
                 <Sentence notice={phases} text={phases.text} />
               </HeadlineSentence>
             )}
+            <Headline figures={headline.figures} noise={noise} />
           </StepTimes>
         </HeadlineCard>
       )}

@@ -16,6 +16,7 @@ import type {
 } from '../../api/payloads'
 import { formatRange } from '../../lib/format'
 import { joinIds } from '../../lib/laneOrder'
+import { firstSentence } from '../../lib/noticeTemplate'
 import { viewInfo } from '../../lib/profiles'
 import { parseSteps } from '../../lib/stepSelection'
 import type { Row } from '../../lib/tableRows'
@@ -258,8 +259,6 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   )
 }
 
-const firstSentence = (text: string) => text.replace(/(?<=\.) (?=[A-Z]).*/s, '')
-
 const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
   <>
     {' '}
@@ -322,7 +321,7 @@ function AverageCard(props: { payload: Breakdown; outside: Figures | null; recor
           <h3>
             {outside.title} <small className={textCss.mute}>{outside.subtitle}</small>
           </h3>
-          <div className={css.outside}>
+          <div className={wide ? css.outsideWide : css.outside}>
             <FigureList figures={outside.figures} />
           </div>
         </>
