@@ -27,7 +27,7 @@ import { parseSteps, writeSteps } from '../lib/stepSelection'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 import { Overview } from '../pages/overview/overview'
 import type { PageProps } from '../parts/page'
-import { useActivity } from '../state/activity'
+import { useActivity, useFirstSettle } from '../state/activity'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, readRoute, setDefaultView, setRoute, TOTAL, useRoute } from '../state/urlState'
 import { LinkButton, Placeholder } from '../widgets/basics'
@@ -88,6 +88,7 @@ function Frame() {
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
+  useFirstSettle()
   useEffect(() => {
     // TensorBoard's reload button.
     const onMessage = (event: MessageEvent) => {
