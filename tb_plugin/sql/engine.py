@@ -84,7 +84,7 @@ def _duckdb() -> Any:
 
 
 def _add(connection: duckdb.DuckDBPyConnection, name: str, sources: Iterable[SqlSource]) -> None:
-    selects = []
+    selects: list[str] = []
     for source in sources:
         table = source.table(name)
         if table is None:

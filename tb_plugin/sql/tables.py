@@ -31,13 +31,14 @@ from tb_plugin.analysis.selection import select_rows, steps_of_rows
 from tb_plugin.analysis.snapshot.block_tables import block_table, events_of
 from tb_plugin.analysis.snapshot.device_levels import devices_of
 from tb_plugin.analysis.step_shares import CATEGORIES, break_down
+from tb_plugin.lib.arrays import Int16, Int32, Int64
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 
 Columns = Mapping[str, pa.Array]
-Rows = npt.NDArray[np.integer[Any]]
+Rows = Int32 | Int64 | Int16
 
 
 class SqlTable(Struct, frozen=True):
@@ -97,7 +98,7 @@ def _section(trace: TraceTable, rows: Rows, column: str, missing: float = MISSIN
     return found
 
 
-def _of_kind(trace: TraceTable, *kinds: EventKind) -> Rows:
+def _of_kind(trace: TraceTable, *kinds: EventKind) -> Int64:
     return select_rows(trace, None).of(trace, *kinds)
 
 
