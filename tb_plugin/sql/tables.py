@@ -626,3 +626,10 @@ TABLES: Mapping[str, SqlTable] = {
         ),
     )
 }
+
+
+def table_of(model: object, name: str) -> pa.Table | None:
+    """Returns a table of a profile. None if profiles of this kind have no such table."""
+    table = TABLES[name]
+    columns = table.of(model)
+    return None if columns is None else pa.table({key: columns[key] for key in table.columns if key in columns})

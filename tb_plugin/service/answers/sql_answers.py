@@ -10,7 +10,7 @@ import pyarrow as pa
 from tb_plugin.registry import model_of
 from tb_plugin.service.states import Entry
 from tb_plugin.sql.engine import SECONDS, SqlAnswer, SqlSource, run_sql
-from tb_plugin.sql.tables import TABLES
+from tb_plugin.sql.tables import TABLES, table_of
 
 
 def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> SqlAnswer:
@@ -28,6 +28,4 @@ def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> 
 
 
 def _table(entry: Entry, name: str) -> pa.Table | None:
-    model = model_of(entry.files.reader).read(entry.path)
-    columns = TABLES[name].of(model)
-    return None if columns is None else pa.table({key: columns[key] for key in TABLES[name].columns if key in columns})
+    return table_of(model_of(entry.files.reader).read(entry.path), name)
