@@ -112,7 +112,8 @@ def _refused(duckdb: Any) -> Iterator[None]:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise BadRequest("The query needs too much memory.", "query", "Select fewer rows, or group them.") from error
     except duckdb.Error as error:
-        raise BadRequest(str(error).split("\n\nLINE")[0], "query", "Correct the query.") from error
+        what = str(error).split("\n\nLINE")[0].partition(" Error: ")[2] or str(error)
+        raise BadRequest(what, "query", "Correct the query.") from error
 
 
 @contextmanager

@@ -69,7 +69,8 @@ def _rows(table: pa.Table) -> Frame:
     ]
     # The number of the row identifies it: the columns of a query may hold anything.
     data = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
-    return Frame("rows", "Rows", columns, data, ("row",), table.column_names[0])
+    named = next((column.metric.key for column in columns if column.metric.unit == "code"), table.column_names[0])
+    return Frame("rows", "Rows", columns, data, ("row",), named)
 
 
 def _unit(name: str, kind: pa.DataType) -> Unit:
@@ -84,6 +85,7 @@ def _chart(frame: Frame) -> Series | None:
     """Returns the first numbers by the first texts, if the texts name the rows. None otherwise."""
     texts = [column.metric for column in frame.columns if column.metric.unit == "code"]
     numbers = [column.metric for column in frame.columns if _is_drawn(column.metric)]
+    numbers.sort(key=lambda metric: metric.unit not in ("ns", "bytes"))
     data = frame.data.slice(0, BARS)
     if not texts or not numbers or data.num_rows < 2:
         return None
