@@ -10,7 +10,7 @@ import pyarrow as pa
 from tb_plugin.registry import model_of
 from tb_plugin.service.states import Entry
 from tb_plugin.sql.engine import SECONDS, SqlAnswer, SqlSource, run_sql
-from tb_plugin.sql.tables import TABLES, table_of
+from tb_plugin.sql.tables import NAMES, table_of
 
 
 def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> SqlAnswer:
@@ -24,7 +24,7 @@ def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> 
     sources = [
         SqlSource({name: entry.key[at] for name, at in differ.items()}, partial(_table, entry)) for entry in entries
     ]
-    return run_sql(sources, TABLES, query, seconds)
+    return run_sql(sources, NAMES, query, seconds)
 
 
 def _table(entry: Entry, name: str) -> pa.Table | None:

@@ -13,11 +13,11 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("query", "picture", phase_note="A query covers the whole recording."),
     http=ViewText(
-        parameters="`query` (one SELECT over the tables of [SQL](sql.md)).",
+        parameters="`query` (one SELECT over the tables of [SQL](sql.md), by default `select * from columns`).",
         payloads=(
-            "Without `query`: `tables` (Table). With `query`: `summary` (Figures), `chart` (Series, absent if "
-            "the rows have no names or no amounts), `rows` (Table; the keys of the columns are those of the query)."
+            "`summary` (Figures), `chart` (Series, absent if the rows have no names or no amounts), `rows` (Table; the "
+            "keys of the columns are those of the query)."
         ),
-        tables="`tables` (all tables and columns), `rows` (the rows of the query, at most 100,000).",
+        tables="`rows` (at most 100,000).",
     ),
 )

@@ -1,4 +1,4 @@
-"""The rows of a SQL query, and the tables that a query can use."""
+"""Rows of a SQL query."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Unit
 from tb_plugin.sql.engine import SqlSource, run_sql
-from tb_plugin.sql.tables import TABLES, table_of
+from tb_plugin.sql.tables import COLUMNS, NAMES, table_of
 from tb_plugin.views.sql import VIEW
 
 METRICS = SHARED.adding(
     define(
-        "", "code", {"sql_table": ("Table", "Table of the query."), "sql_column": ("Column", "Column of the table.")}
-    ),
-    define("", "text", {"sql_unit": ("Unit", "Unit."), "sql_meaning": ("Meaning", "Meaning of the column.")}),
-    define(
         "the whole recording",
         "count",
-        {"sql_rows": ("Rows", "Rows of the query, at most 100,000.")},
+        {
+            "sql_rows": ("Rows", "Rows of the query, at most 100,000."),
+            "sql_row": ("Row", "Number of the row, from 0."),
+        },
     ),
     define("the whole recording", "bool", {"sql_is_cut": ("Cut", "The query has more rows.")}),
 )
+# The query without a query.
+DEFAULT = f"select * from {COLUMNS}"
 # Units by the end of a column's name.
 _UNITS: dict[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_ratio": "ratio", "_share": "ratio"}
 # Rows that the chart shows.
 BARS = 30
 # Columns that are no amounts.
-_NUMBERS_OF_EVENTS = ("event", "parent", "operator_event", "launch_event", "launch", "start_ns", "time_ns")
+_NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "launch", "start_ns", "time_ns")
 
 
 class Sql(DeclaredView, entry=VIEW):
     own = ("query",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
+        chosen_steps(trace, params.steps)
         coverage = select_rows(trace, None).coverage
-        query = params.get("query")
-        if not query.strip():
-            return Part(coverage, frames={"tables": _tables()}, layout=("tables",))
-        answer = run_sql([SqlSource({}, partial(table_of, trace))], TABLES, query)
+        query = params.get("query").strip() or DEFAULT
+        answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query)
         frame = _rows(answer.table)
         summary = METRICS.measured(sql_rows=answer.table.num_rows, sql_is_cut=answer.is_cut)
         payloads: dict[str, Payload] = {"summary": Figures("summary", "Query", "", summary)}
@@ -53,24 +53,16 @@ class Sql(DeclaredView, entry=VIEW):
         return Part(coverage, {}, {"rows": frame}, payloads, (*payloads, "rows"))
 
 
-def _tables() -> Frame:
-    rows = [(table.name, name, unit, what) for table in TABLES.values() for name, (unit, what) in table.columns.items()]
-    keys = ("sql_table", "sql_column", "sql_unit", "sql_meaning")
-    data = pa.table(
-        {key: pa.array(column, pa.string()) for key, column in zip(keys, zip(*rows, strict=True), strict=True)}
-    )
-    return Frame("tables", "Tables", METRICS.columns(*keys), data, keys[:2], "sql_table")
-
-
 def _rows(table: pa.Table) -> Frame:
     columns = [
         Column(Metric(name, name, _unit(name, table.schema.field(name).type), "Column of the query."))
         for name in table.column_names
     ]
     # The number of the row identifies it: the columns of a query may hold anything.
-    data = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
+    columns += METRICS.columns("sql_row", hidden=("sql_row",))
+    data = table.append_column("sql_row", pa.array(range(table.num_rows), pa.int64()))
     named = next((column.metric.key for column in columns if column.metric.unit == "code"), table.column_names[0])
-    return Frame("rows", "Rows", columns, data, ("row",), named)
+    return Frame("rows", "Rows", columns, data, ("sql_row",), named)
 
 
 def _unit(name: str, kind: pa.DataType) -> Unit:
@@ -93,11 +85,11 @@ def _chart(frame: Frame) -> Series | None:
     if len(set(names)) < len(names) or any((value or 0) < 0 for value in values):
         return None
     first = f"First {BARS} rows" if frame.data.num_rows > BARS else ""
-    labels = ["(none)" if name is None else str(name) for name in names]
+    labels: list[int | float | str] = ["(none)" if name is None else name for name in names]
     return Series(
-        "chart", numbers[0].title, first, texts[0], labels, [Line(numbers[0], "kernel", values)], "stacked_bars"
+        "chart", numbers[0].title, first, texts[0], labels, [Line(numbers[0], "kernel", [*values])], "stacked_bars"
     )
 
 
 def _is_drawn(metric: Metric) -> bool:
-    return metric.unit not in ("code", "bool") and metric.key not in _NUMBERS_OF_EVENTS
+    return metric.unit not in ("code", "bool") and metric.key not in _NO_AMOUNTS

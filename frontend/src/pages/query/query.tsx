@@ -23,7 +23,7 @@ import css from './query.module.css'
 /** More than all tables have columns. */
 const ASKED = 500
 const ROWS = [{ table: 'rows', label: 'Rows' }]
-const TABLES = [{ table: 'tables', label: 'Tables and columns' }]
+const TABLES = [{ table: 'rows', label: 'Tables and columns' }]
 
 export function QueryPage({ base }: PageProps) {
   const { query = '' } = useRoute()
@@ -58,12 +58,12 @@ export function QueryPage({ base }: PageProps) {
 function schemaOf(table: Table | null): Schema {
   const found: Record<string, { label: string; detail: string; info: string }[]> = {}
   for (const row of table?.rows ?? []) {
-    const name = String(row.sql_table)
+    const name = String(row.table)
     found[name] ??= []
     found[name].push({
-      label: String(row.sql_column),
-      detail: String(row.sql_unit ?? ''),
-      info: String(row.sql_meaning),
+      label: String(row.column),
+      detail: String(row.unit ?? ''),
+      info: String(row.meaning),
     })
   }
   return found
@@ -75,7 +75,7 @@ function Ask(props: { view: View; query: string; busy: boolean }) {
   const { view, query, busy } = props
   const [text, setText] = useState(query || EXAMPLES[0].query)
   const [loaded, setLoaded] = useState(editor)
-  const schema = useMemo(() => schemaOf(payloadByName(view, 'tables', 'table')), [view])
+  const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table')), [view])
   useActivity(loaded === null)
   useEffect(() => {
     if (!loaded)
@@ -172,7 +172,7 @@ const Opened = ({ row }: { row: Row }) => (
     <dl>
       {Object.entries(row).map(
         ([key, value]) =>
-          key !== 'row' && (
+          key !== 'sql_row' && (
             <div key={key}>
               <dt>{key}</dt>
               <dd className={textCss.mono}>{String(value ?? 'null')}</dd>
