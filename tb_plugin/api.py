@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import block_tables as memory
-from tb_plugin.errors import MissingPackage, NotFoundError
+from tb_plugin.errors import BadRequest, MissingPackage, NotFoundError
 from tb_plugin.findings import Finding, data_notices, facts_of, findings, with_finding_count
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
 from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.questions import Numbers
+from tb_plugin.service.answers.sql_answers import sql_over
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers
@@ -35,6 +36,7 @@ from tb_plugin.storage.cache import open_store
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 # View of all workers.
 _OF_JOBS = "distributed"
@@ -271,6 +273,16 @@ class OpenProfile:
         entry = self._workspace.load(self._place)
         return model_of(entry.files.reader).read(entry.path)
 
+    def sql(self, query: str) -> pa.Table:
+        """Returns the rows of one SELECT over the tables of docs/reference/sql.md.
+
+        Convert them with ``to_pandas()``, or with ``polars.from_arrow()``. Raises BadRequest, MissingPackage.
+
+        >>> open("samples/resnet_cpu", span="1").sql("select count(*) as steps from steps").to_pylist()
+        [{'steps': 3}]
+        """
+        return _sql([self._workspace.load(self._place)], query)
+
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns a table of a view (see docs/http.md).
 
@@ -401,12 +413,29 @@ class Job:
         """
         return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
 
+    def sql(self, query: str) -> pa.Table:
+        """Returns the rows of one SELECT over all ranks. Each table has the column ``rank`` (see OpenProfile.sql).
+
+        >>> job = open("samples/synthetic_ddp")
+        >>> job.sql("select rank, count(*) as steps from steps group by rank order by rank").to_pylist()[0]
+        {'rank': 'rank0', 'steps': 3}
+        """
+        places = [replace(self._place, worker=name) for name in self.workers]
+        return _sql([self._workspace.load(place) for place in places], query)
+
     def worker(self, name: str) -> OpenProfile:
         """Opens the profile of one worker. Raises NotFoundError."""
         place = replace(self._place, worker=name)
         profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).files.url)
         _ = profile.read
         return profile
+
+
+def _sql(entries: list[Entry], query: str) -> pa.Table:
+    answer = sql_over(entries, query)
+    if answer.is_cut:
+        raise BadRequest("The query returns too many rows.", "query", "Select fewer rows, or group them.")
+    return answer.table
 
 
 def _table_of(workspace: Workspace, place: Place, view: str, asked: Params, steps: str) -> pd.DataFrame:

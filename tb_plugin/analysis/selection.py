@@ -10,6 +10,7 @@ from tb_plugin.analysis.annotations import calls_of, launched_by, looked_into, o
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.arrays import Bool, Int64
 from tb_plugin.lib.intervals import contains, union
+from tb_plugin.lib.model_cache import cached_by_argument
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.payloads import CoverageInfo, WindowInfo
@@ -53,6 +54,20 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
     """Returns the steps with these labels (None: all). Raises BadRequest for an unknown label."""
     return trace.steps.take(chosen_steps(trace, chosen))
+
+
+@cached_by_argument
+def steps_of_rows(trace: TraceTable) -> Int64:
+    """Returns the index of the step to which ``select_rows`` attributes each row, and of row -1 (-1 = none)."""
+    steps = trace.steps
+    if not steps.recorded:
+        return np.full(len(trace) + 1, MISSING, np.int64)
+    found = np.append(steps.at(trace.start_ns, on_host=True), MISSING)
+    launched = np.flatnonzero(trace.launch != MISSING)
+    found[launched] = found[launched_by(trace, launched)]
+    unlaunched = np.flatnonzero(of_kind(trace.kind, *ON_DEVICE) & (trace.launch == MISSING))
+    found[unlaunched] = steps.at(trace.start_ns[unlaunched])
+    return found
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:

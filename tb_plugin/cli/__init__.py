@@ -25,6 +25,9 @@ FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("
 # Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
 # service/answers/stack_export.py.
 FORMATS = ("folded", "speedscope")
+# Choices of torch-trace sql: ``cli/sql.py``.
+SQL_FORMATS = ("table", "json", "csv", "parquet")
+_WINDOW = "open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory"
 _PATH = "a trace file or a log directory, as a path or URL"
 
 
@@ -138,6 +141,16 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
 
 
+def _add_sql(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument(
+        "query", metavar="QUERY", help="one SELECT; 'select * from columns' lists all tables and columns"
+    )
+    parser.add_argument("--window", default="", help=_WINDOW)
+    parser.add_argument("--format", choices=SQL_FORMATS, default="table", help="format of the output")
+    parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
+
+
 def _add_summarize(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument(
@@ -186,11 +199,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
             "RE2 pattern; range names that differ only in text that matches this pattern form one phase (default \\d+)"
         ),
     )
-    parser.add_argument(
-        "--window",
-        default="",
-        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory",
-    )
+    parser.add_argument("--window", default="", help=_WINDOW)
     _add_capture(parser)
 
 
@@ -230,6 +239,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "report": ("print metrics and findings of profiles", _add_report),
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
+    "sql": ("run a SQL query over the events of profiles", _add_sql),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

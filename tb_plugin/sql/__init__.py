@@ -1,0 +1,1 @@
+"""SQL over profiles: tables with documented columns, and a safe engine."""
