@@ -25,8 +25,8 @@ SEND_LESS = (
     "communication overlaps with the backward pass. Check convergence after each change."
 )
 SEND_FEWER = (
-    "merge collectives: use larger gradient buckets (bucket_cap_mb), and reduce all metrics in one call. Gradient "
-    "accumulation needs fewer calls. Compression does not help, because the messages are small."
+    "merge or drop small collectives: reduce all metrics in one call, drop barriers, and use larger gradient buckets "
+    "(bucket_cap_mb) where there are several. Compression does not help, because the messages are small."
 )
 # The same for inference, which has no gradients.
 SHARE_LESS = "spread the model over fewer ranks or faster links, or use a number format with fewer bits."

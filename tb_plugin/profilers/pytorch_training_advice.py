@@ -30,9 +30,9 @@ TRAINING = {
         snippet="loader = DataLoader(dataset, batch_size=..., num_workers=16, prefetch_factor=4, persistent_workers=True)",
     ),
     "data_loading.start": Advice(
-        "Start the workers once: persistent_workers=True keeps them alive between epochs. Record after the first batches: "
-        "schedule(wait=1, warmup=1, ...).",
-        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, pin_memory=True, persistent_workers=True)",
+        "Record after the first batches, schedule(wait=1, warmup=1, ...), to see the usual step. In training, "
+        "persistent_workers=True keeps the workers alive between epochs.",
+        snippet="loader = DataLoader(dataset, batch_size=..., num_workers=8, persistent_workers=True)",
     ),
     "synchronising_calls": Advice(
         "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum the values on the device with detach(). "
@@ -341,8 +341,8 @@ TRAINING = {
         "x = x.to(device, memory_format=torch.channels_last)",
     ),
     "redundant_copies.convolutions.miopen": Advice(
-        "Keep convolutions in channels_last: model.to(memory_format=torch.channels_last), and the same for the input. Before "
-        "ROCm 7, MIOpen uses this layout only if the environment sets PYTORCH_MIOPEN_SUGGEST_NHWC=1.",
+        "Keep convolutions in channels_last (before ROCm 7 only with PYTORCH_MIOPEN_SUGGEST_NHWC=1 in the environment): "
+        "model.to(memory_format=torch.channels_last), and the same for the input.",
         (("PyTorch: channels_last", f"{_TUTORIALS}/intermediate/memory_format_tutorial.html"),),
         snippet="# before ROCm 7: PYTORCH_MIOPEN_SUGGEST_NHWC=1 python train.py\n"
         "model = model.to(memory_format=torch.channels_last)\n"
@@ -438,6 +438,18 @@ TRAINING = {
     ),
     "snapshot_fragmentation.small": Advice("Merge many small tensors with the same lifetime into one tensor."),
     "snapshot_fragmentation.rest": Advice("Call torch.cuda.empty_cache() once after the phase that needed the memory."),
+    "memory_peak.parameter": Advice(
+        "To shrink the parameters, shard the model (fully_shard) or store them in bfloat16."
+    ),
+    "memory_peak.optimizer_state": Advice(
+        "To shrink the optimizer state, shard it (fully_shard, ZeroRedundancyOptimizer) or use 8-bit states."
+    ),
+    "memory_peak.gradient": Advice(
+        "To shrink the gradients, shard the model (fully_shard), and free them early: zero_grad(set_to_none=True)."
+    ),
+    "memory_peak.activation": Advice(
+        "To shrink the activations, use torch.utils.checkpoint, autocast or a smaller batch."
+    ),
     "snapshot_out_of_memory.full": Advice(
         "Use less memory: a smaller batch or shorter inputs, autocast, activation checkpointing, a sharded optimizer state.",
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),

@@ -41,7 +41,7 @@ def test_what_the_device_works_meanwhile_is_not_saved() -> None:
     assert saving(found(builder)["data_loading"]) == (120, whole(160))
 
 
-@pytest.mark.parametrize(("first", "advice"), [(401, "once: persistent_workers"), (400, "more worker processes")])
+@pytest.mark.parametrize(("first", "advice"), [(401, "Record after the first batches"), (400, "more worker processes")])
 def test_the_first_batch_waits_for_the_start_of_the_workers(first: int, advice: str) -> None:
     """It takes more than the two others of 200 us together."""
     builder = trace().step(1, 0, 1050)

@@ -144,11 +144,11 @@ def test_messages_that_bandwidth_does_not_limit(calls: list[tuple[int, int]], ex
 def test_small_messages_are_merged_instead_of_compressed() -> None:
     """4000 bytes in 100 us on both ranks, and 16 bytes in 190 us of gloo."""
     found = notices(ranks([(100, 201)], [(101, 201)], elements=1000))["communication_transfer"]
-    assert found.todo.startswith("Merge collectives")
+    assert found.todo.startswith("Merge or drop small collectives")
     assert figures(found)["message_rate"] == pytest.approx(4e7)
     payload: Any = part(gloo_of(4).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
-    assert notice.todo.startswith("Merge collectives") and "bucket_cap_mb" in notice.snippet
+    assert notice.todo.startswith("Merge or drop small collectives") and "bucket_cap_mb" in notice.snippet
     assert figures(notice)["message_bytes"] == 16
 
 

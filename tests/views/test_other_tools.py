@@ -22,7 +22,7 @@ OTHERS = (
     "jax_cpu/perfetto_trace.json.gz",
     "node/node_trace.1.log",
 )
-OFFERED = {"overview", "timeline", "stacks", "phases", "diff"}
+OFFERED = {"overview", "timeline", "stacks", "phases", "diff", "sql"}
 PAGES = [analysis for analysis in registry.analyses() if analysis.traits.place != "detail"]
 
 

@@ -34,6 +34,10 @@ _ODDITIES = {
 }
 
 
+# A category with this share of the peak gets advice.
+LARGE_SHARE = 0.3
+
+
 def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
@@ -68,6 +72,8 @@ def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Noti
             METRICS.figure("top_category_bytes", sizes[top], window="the peak"),
             METRICS.figure("top_category_ratio", sizes[top] / most, window="the peak"),
         ]
+    is_large = bool(most) and sizes.get(top, 0) >= LARGE_SHARE * most
+    todo = device.snapshot.recorder.todo(f"memory_peak.{top}") if is_large else ""
     name, size, unnamed = largest_line(device, peak)
     if name is not None and most:
         text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"
@@ -79,7 +85,7 @@ def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Noti
             METRICS.figure("line_ratio", size / most, window="the peak"),
             METRICS.figure("allocation_line", name),
         ]
-    notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
+    notice = Notice("memory_peak", "info", f"{text}.", todo, figures, measure="most_allocated_bytes")
     title = "Peak" if device.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
 

@@ -61,7 +61,7 @@ def _cost_notice(data: JobData, at: int) -> Notice:
 
 def _wait_notice(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
-    if not steps or not bool((data.calls.matched & (data.calls.worker == at)).any()):
+    if not steps or not _knows_waits(data, at):
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
@@ -92,6 +92,14 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
         if wait >= MIN_COST_SHARE * straggler_report(data).mean_ns:
             text += ". Do not optimize only this rank: it would wait longer"
     return _notice("job_waits", severity, f"{text}.", figures)
+
+
+def _knows_waits(data: JobData, at: int) -> bool:
+    """Returns whether at least half of a worker's communication time is in calls that all of their ranks recorded."""
+    calls = data.calls
+    mine = calls.worker == at
+    time = (calls.end_ns - calls.start_ns)[mine]
+    return bool(calls.matched[mine].any()) and 2 * int(time[calls.matched[mine]].sum()) >= int(time.sum())
 
 
 def _exposed_ns(data: JobData, at: int) -> float:

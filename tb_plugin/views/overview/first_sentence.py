@@ -69,9 +69,8 @@ _HURTS = (
 )  # fmt: skip
 """Limits that lose step time. Work of the program and properties of the recording are no alarm."""
 _WITHOUT_NAME = (Limit.NOTHING, Limit.GPU_NOT_RECORDED, Limit.CPU_NOT_RECORDED)
-_SLOW_LAUNCHES = (
-    ": each launch takes {launch_every_ns} on the CPU, but half of the kernels take at most {kernel_median_ns}"
-)
+_SLOW_LAUNCHES = ": the CPU works {launch_every_ns} per launch, but half of the kernels take at most {kernel_median_ns}"
+_LAUNCHING = ("launch_bound", "launch_every_ns", "kernel_median_ns")
 _FIRST_FIXES = {
     "unfused_kernels": "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step",
     "redundant_copies": "Avoiding layout copies could save up to {saving_high_ns} of {step_time_mean_ns} per step",
@@ -139,6 +138,12 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
         within = subtract(within, profiler_waits(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
+    ranges = of_kind(trace.kind[rows], EventKind.ANNOTATION)
+    if ranges.any() and not ranges.all():
+        # A range may wait for a thread whose operators work for it, as the backward pass does.
+        beside = rows[~ranges]
+        alone = subtract(within, union(trace.start_ns[beside], trace.ends(beside)))
+        own[ranges] = _own_time(trace, rows[ranges], alone)
     name, name_ns = _largest_name(trace.name[rows], own)
     named = trace.name[rows] == name
     caller, _ = _largest_name(operator_names(trace, rows[named]), own[named])
@@ -239,9 +244,12 @@ def cost_notices(
         evidence = _evidence(trace, cost)
         figures += named
         if verdict.limit not in _WITHOUT_NAME and not fix:
-            launching = _launching(findings) if verdict.limit is Limit.CPU else []
+            launching = _figures_of(findings, *_LAUNCHING) if verdict.limit is Limit.CPU else []
             text = f"{text}{_SLOW_LAUNCHES if launching else ''}{more}"
             figures += launching
+    if verdict.limit is Limit.DATA_LOADING and (first := _figures_of(findings, "data_loading", "first_batch_ns")):
+        text += ". The first batch takes {first_batch_ns}, because the workers start"
+        figures += first
     if verdict.limit in _SECOND:
         text += f". {_SECOND[verdict.limit]}"
     if verdict.limit is Limit.DATA_LOADING and gpu is not None:
@@ -328,12 +336,11 @@ def _devices_and_verb(trace: TraceTable) -> str:
     return f"device {named} runs" if len(ids) == 1 else f"{len(ids)} devices ({named}) run"
 
 
-def _launching(findings: Findings) -> list[Figure]:
-    keys = ("launch_every_ns", "kernel_median_ns")
+def _figures_of(findings: Findings, rule: str, *keys: str) -> list[Figure]:
     return [
         figure
         for each in findings.all
-        if each.rule.id == "launch_bound"
+        if each.rule.id == rule
         for figure in each.notice.figures
         if figure.metric.key in keys
     ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Unit
@@ -38,11 +38,11 @@ _NO_AMOUNTS = ("sql_row", "event", "parent", "operator_event", "launch_event", "
 
 
 class Sql(DeclaredView, entry=VIEW):
+    selects = "steps"
     own = ("query",)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        chosen_steps(trace, params.steps)
-        coverage = select_rows(trace, None).coverage
+        coverage = select_rows(trace, params.steps).coverage
         query = params.get("query").strip() or DEFAULT
         answer = run_sql([SqlSource({}, partial(table_of, trace))], NAMES, query)
         frame = _rows(answer.table)

@@ -226,7 +226,8 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
   // Communication is not the first fix if ranks wait for each other, or if this is not known yet.
   const ranksWait = job.fraction !== null || job.verdict?.severity === 'high'
   const isSaid = costs?.notices.some(({ todo }) => todo)
-  const fix = first && !isSaid && !(ranksWait && needsJob(first)) ? firstSentence(first.todo) : ''
+  const fix =
+    first && isWorthwhile(first) && !isSaid && !(ranksWait && needsJob(first)) ? firstSentence(first.todo) : ''
   return (
     <HeadlineCard below>
       {leads && <JobSentence job={job} profile={profile} />}
@@ -258,6 +259,13 @@ function Answer(of: { headline: Figures; costs: Notices | null; first: Notice | 
     </HeadlineCard>
   )
 }
+
+/** A fix that saves less than this share of the step is not the first one. */
+const LEAST_FIX = 0.01
+
+/** Whether a finding is worth to be named in the headline. */
+export const isWorthwhile = ({ saving, severity }: Pick<Notice, 'saving' | 'severity'>) =>
+  saving ? saving.high_ns >= LEAST_FIX * (saving.step_ns ?? 0) : severity === 'high' || severity === 'medium'
 
 const TotalSaving = ({ saving, whole }: { saving: Saving; whole: string }) => (
   <>

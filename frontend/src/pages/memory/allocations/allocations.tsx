@@ -4,7 +4,7 @@ import type { Query } from '../../../api/client'
 import type { Profile, Table, View } from '../../../api/payloads'
 import { translateTime } from '../../../lib/companions'
 import type { Row } from '../../../lib/tableRows'
-import { Answers, HeadlineCard } from '../../../parts/headlineCard'
+import { Answers, HeadlineCard, todoOf } from '../../../parts/headlineCard'
 import type { PageProps } from '../../../parts/page'
 import { figureValue, payloadByName } from '../../../parts/payloadByName'
 import { EditorSetting, StackFrames } from '../../../parts/stack'
@@ -116,7 +116,7 @@ const Top = memo(({ view }: { view: View }) => {
     <>
       {summary && (
         <HeadlineCard className={css.head} label={summary.title} below>
-          <Answers view={view} />
+          <Answers view={view} add={todoOf} />
           <div className={css.numbers}>
             {devices && <DevicePicker devices={devices} chosen={summary.title} cleared={ELSEWHERE} />}
             <Headline figures={summary.figures.filter(({ metric }) => metric.key !== EVENTS)} />
