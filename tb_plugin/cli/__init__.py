@@ -27,6 +27,7 @@ FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("
 FORMATS = ("folded", "speedscope")
 # Choices of torch-trace sql: ``cli/sql.py``.
 SQL_FORMATS = ("table", "json", "csv", "parquet")
+EXPORT_FORMATS = ("parquet", "arrow", "chrome")
 _WINDOW = "open only these steps (7, 7-9) or times (0ns-500ns) of a trace that does not fit in memory"
 _PATH = "a trace file or a log directory, as a path or URL"
 
@@ -149,6 +150,24 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
 
 
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument("--window", default="", help=_WINDOW)
+    parser.add_argument(
+        "--format",
+        choices=EXPORT_FORMATS,
+        required=True,
+        help="parquet, arrow: one file per table of torch-trace sql; chrome: one JSON for Perfetto, with all ranks",
+    )
+    parser.add_argument("--table", action="append", default=[], metavar="T", help="only this table (repeatable)")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE_OR_FOLDER",
+        help="a folder for tables, or a file for one table or for Chrome JSON (compressed if the name ends in .gz)",
+    )
+
+
 def _add_summarize(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
     parser.add_argument(
@@ -238,6 +257,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "diff": ("compare two profiles; fail if a change exceeds a limit", _add_diff),
     "stacks": ("write stacks for a flame graph or for speedscope", _add_stacks),
     "sql": ("run a SQL query over the events of profiles", _add_sql),
+    "export": ("write profiles as Parquet, Arrow or Chrome JSON", _add_export),
     "summarize": ("compute rank summaries, so that the page Ranks opens without the traces", _add_summarize),
     "doctor": ("list which files were found or skipped, and why", _add_doctor),
 }

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tb_plugin.registry import model_of
 from tb_plugin.service.states import Entry
 from tb_plugin.sql.engine import SECONDS, SqlAnswer, SqlSource, run_sql
-from tb_plugin.sql.tables import TABLES
+from tb_plugin.sql.tables import TABLES, table_of
 
 
 def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> SqlAnswer:
@@ -19,15 +19,17 @@ def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> 
     If there are several, each table has the columns ``run``, ``rank`` and ``span`` in which they differ. Raises
     BadRequest, MissingPackage.
     """
-    keys = {"run": 0, "rank": 1, "span": 2}
-    differ = {name: at for name, at in keys.items() if len({entry.key[at] for entry in entries}) > 1}
-    sources = [
-        SqlSource({name: entry.key[at] for name, at in differ.items()}, partial(_table, entry)) for entry in entries
-    ]
+    places = place_columns(entries)
+    sources = [SqlSource(place, partial(_table, entry)) for entry, place in zip(entries, places, strict=True)]
     return run_sql(sources, TABLES, query, seconds)
 
 
+def place_columns(entries: Sequence[Entry]) -> list[dict[str, str]]:
+    """Returns the columns ``run``, ``rank`` and ``span`` of each entry, without those that are equal for all."""
+    keys = {"run": 0, "rank": 1, "span": 2}
+    differ = {name: at for name, at in keys.items() if len({entry.key[at] for entry in entries}) > 1}
+    return [{name: entry.key[at] for name, at in differ.items()} for entry in entries]
+
+
 def _table(entry: Entry, name: str) -> pa.Table | None:
-    model = model_of(entry.files.reader).read(entry.path)
-    columns = TABLES[name].of(model)
-    return None if columns is None else pa.table({key: columns[key] for key in TABLES[name].columns if key in columns})
+    return table_of(model_of(entry.files.reader).read(entry.path), name)
