@@ -47,7 +47,7 @@ def test_tables_of_a_run_have_the_rows_of_its_ranks(form: str, tmp_path: Path) -
 
 def test_a_log_directory_has_runs_and_kinds_of_profiles(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    for place in ("transformer_cpu", "synthetic_memory"):
+    for place in ("synthetic_gpu", "synthetic_memory"):
         shutil.copytree(SAMPLES / place, logs / place)
     assert export(logs, "parquet", tmp_path / "out", "--table", "memory_events", "--table", "blocks") == 0
     events = read(tmp_path / "out/memory_events.parquet")
@@ -55,7 +55,7 @@ def test_a_log_directory_has_runs_and_kinds_of_profiles(tmp_path: Path) -> None:
     assert set(events.column_names[3:]) == set(TABLES["memory_events"].columns)
     by_run = events.group_by("run").aggregate([("stack", "count"), ("allocated_bytes", "count"), ("bytes", "sum")])
     counts = {row["run"]: row for row in by_run.to_pylist()}
-    assert counts["transformer_cpu"]["stack_count"] == 0 < counts["transformer_cpu"]["allocated_bytes_count"]
+    assert counts["synthetic_gpu"]["stack_count"] == 0 < counts["transformer_cpu"]["allocated_bytes_count"]
     assert counts["synthetic_memory"]["allocated_bytes_count"] == 0 < counts["synthetic_memory"]["stack_count"]
     assert set(read(tmp_path / "out/blocks.parquet")["rank"].to_pylist()) == {"fragmented", "leaking", "out_of_memory"}
 
