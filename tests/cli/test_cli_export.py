@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -55,7 +57,7 @@ def test_a_log_directory_has_runs_and_kinds_of_profiles(tmp_path: Path) -> None:
     assert set(events.column_names[3:]) == set(TABLES["memory_events"].columns)
     by_run = events.group_by("run").aggregate([("stack", "count"), ("allocated_bytes", "count"), ("bytes", "sum")])
     counts = {row["run"]: row for row in by_run.to_pylist()}
-    assert counts["synthetic_gpu"]["stack_count"] == 0 < counts["transformer_cpu"]["allocated_bytes_count"]
+    assert counts["synthetic_gpu"]["stack_count"] == 0 < counts["synthetic_gpu"]["allocated_bytes_count"]
     assert counts["synthetic_memory"]["allocated_bytes_count"] == 0 < counts["synthetic_memory"]["stack_count"]
     assert set(read(tmp_path / "out/blocks.parquet")["rank"].to_pylist()) == {"fragmented", "leaking", "out_of_memory"}
 
@@ -72,6 +74,52 @@ def test_one_table_into_a_file_with_units_and_meanings(form: str, tmp_path: Path
     assert b"unit" not in schema.field("name").metadata
 
 
+@pytest.mark.parametrize("place", ["synthetic_ddp", "ddp_gloo"])
+def test_ranks_in_one_file_open_again_with_their_numbers(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(SAMPLES / place, "chrome", tmp_path / "m/ranks.json.gz") == 0
+    assert "ranks, aligned by corrected clocks" in capsys.readouterr().out
+    want, found = api.open(str(SAMPLES / place)), api.open(str(tmp_path / "m"))
+    assert isinstance(want, api.Job) and isinstance(found, api.Job)
+    assert found.workers == want.workers
+    clocks = found.table("clocks")
+    assert set(clocks.clock_offset_ns) == {0}
+    assert clocks.trace_begins_ns.tolist() == want.table("clocks").trace_begins_ns.tolist()
+    for worker in want.workers:
+        models = [job.worker(worker)._made() for job in (want, found)]
+        for name in TABLES:
+            first, second = (table_of(model, name) for model in models)
+            assert (first and first.to_pylist()) == (second and second.to_pylist()), name
+        facts = [job.worker(worker).facts for job in (want, found)]
+        assert {key for key in facts[0] if facts[0][key] != facts[1][key]} <= {"distributed.base_time_ns"}
+
+
+def test_ranks_in_one_file_have_processes_and_arrows_of_their_own(tmp_path: Path) -> None:
+    """Perfetto takes equal ids for one process, and for one arrow."""
+    assert export(SAMPLES / "synthetic_ddp", "chrome", tmp_path / "ranks.json") == 0
+    document = json.loads((tmp_path / "ranks.json").read_text())
+    events = document["traceEvents"]
+    named = {(e["pid"], e["args"]["name"].split()[0]) for e in events if e["name"] == "process_name"}
+    assert len({pid for pid, _ in named}) == len(named)
+    assert {rank for _, rank in named} == {"rank0", "rank1", "rank2", "rank3"}
+    assert all(isinstance(e["pid"], int) and e["pid"] < 2**32 for e in events)
+    heads = [(e["cat"], e["id"]) for e in events if e["ph"] == "f"]
+    assert len(set(heads)) == len(heads) > 0
+    # The sort order keeps the processes of a rank together.
+    order = {e["pid"]: e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"}
+    ranks = [rank for _, rank in sorted((order[pid], rank) for pid, rank in named)]
+    assert ranks == sorted(ranks)
+
+
+def test_one_profile_as_chrome_json(tmp_path: Path) -> None:
+    target = tmp_path / "x.pt.trace.json.gz"
+    assert export(SAMPLES / "synthetic_ddp", "chrome", target, "--worker", "rank2") == 0
+    assert json.loads(gzip.decompress(target.read_bytes()))["schemaVersion"] == 1
+    found, want = api.open(str(target), worker="rank2"), api.open(str(SAMPLES / "synthetic_ddp"), worker="rank2")
+    assert found.facts == want.facts
+
+
 def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = SAMPLES / "synthetic_gpu"
     assert export(gpu, "parquet", tmp_path, "--table", "none") == 2
@@ -81,4 +129,9 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "file").write_text("")
     assert export(gpu, "parquet", tmp_path / "file") == 3
     assert "cannot be written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert export(gpu, "chrome", tmp_path / "x.json", "--table", "events") == 2
+    assert export(SAMPLES / "resnet_cpu", "chrome", tmp_path / "x.json") == 2
+    assert "--span" in capsys.readouterr().err
+    assert export(SAMPLES / "synthetic_memory", "chrome", tmp_path / "x.json", "--worker", "leaking") == 2
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
