@@ -37,7 +37,7 @@ def export(arguments: argparse.Namespace) -> int:
         if name not in TABLES:
             raise BadRequest(f"There is no table {name}.", "--table", f"Tables: {', '.join(TABLES)}.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    session = open_session(arguments.path, wanted)
+    session = open_session(arguments.path, wanted, is_brief=True)
     try:
         entries = list(session.load_all())
         for failure in session.failures.listed:

@@ -36,7 +36,10 @@ def report(arguments: argparse.Namespace) -> int:
         if view not in known:
             raise BadRequest(f"There is no view {view}.", "--view", f"Available views: {', '.join(known)}.")
     wanted = Place(arguments.run, arguments.worker, arguments.span, arguments.window)
-    made = _Report(open_session(arguments.path, wanted, arguments.capture), arguments)
+    # JSON always has the findings, which are those of the default view.
+    views = [] if arguments.format == "json" else arguments.view or []
+    is_brief = bool(views) and not any(registry.analysis_by_id(view).traits.cached for view in views)
+    made = _Report(open_session(arguments.path, wanted, arguments.capture, is_brief), arguments)
     try:
         if arguments.format == "json":
             return made.write_json()
