@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tb_plugin import __version__
 from tb_plugin.cli.exit_codes import BUG, NOTHING, OK, USAGE
-from tb_plugin.cli.terminal import Parser, complain_of_bug, print_error, warnings_on_stderr
+from tb_plugin.cli.terminal import ROWS_IN_TEXT, Parser, complain_of_bug, print_error, warnings_on_stderr
 from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 
@@ -237,7 +237,12 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="format of the output")
-    parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table in text and Markdown")
+    parser.add_argument(
+        "--top",
+        type=_positive,
+        metavar="N",
+        help=f"rows per table (default: {ROWS_IN_TEXT} in text and Markdown, all in JSON)",
+    )
 
 
 def _whole(text: str) -> int:

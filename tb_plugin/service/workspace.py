@@ -193,12 +193,17 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def numbers(
-        self, place: Place, view_ids: Sequence[str] | None = None, steps: str = "", asked: Params = EVERYTHING
+        self,
+        place: Place,
+        view_ids: Sequence[str] | None = None,
+        steps: str = "",
+        asked: Params = EVERYTHING,
+        top: int | None = None,
     ) -> Numbers:
         """Waits for the profile, and returns facts, tables and notices of views.
 
         If ``view_ids`` is None, includes all views. Notices of the default view are always included. ``asked``
-        selects a phase. Raises UserError.
+        selects a phase. ``top`` limits the rows of each table, as the pages sort them. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
@@ -214,7 +219,7 @@ class Workspace:
             ]
             counted = [view for view in of_jobs if (view not in pictures if view_ids is None else view in view_ids)]
             opened = self.captures.waited(entry, place.capture)
-            question = AskNumbers(opened.file, tuple(wanted), tuple(views[:1]), tuple(counted), params)
+            question = AskNumbers(opened.file, tuple(wanted), tuple(views[:1]), tuple(counted), params, top)
             answer = self._run(opened, question)
             if answer is not None:
                 return msgspec.json.decode(answer, type=Numbers)
