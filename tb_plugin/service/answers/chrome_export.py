@@ -16,6 +16,7 @@ from tb_plugin.devices import kind_of, needs_name
 from tb_plugin.lib.arrays import Bool, Int32, Int64
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.model.trace.merged_processes import PROCESSES, RANK_METADATA
+from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import CollectiveArgs, DeviceArgs, OperatorArgs, PythonArgs, TraceTable
 
@@ -26,7 +27,7 @@ _DEVICE_NUMBERS = {
     "blocks_per_sm": "blocks per SM",
     "bytes": "bytes",
 }
-_DEVICE_TEXTS = {"stream": "stream", "grid": "grid", "block": "block"}
+_DEVICE_TEXTS = {"stream": "stream", "grid": "grid", "block": "block", "direction": "direction"}
 _OPERATOR_TEXTS = {
     "shapes": "Input Dims",
     "types": "Input type",
@@ -62,7 +63,7 @@ _CATEGORIES = {
     EventKind.OPERATOR: "cpu_op",
     EventKind.ANNOTATION: "user_annotation",
     EventKind.PYTHON: "python_function",
-    EventKind.MODULE: "python_function",
+    EventKind.MODULE: "user_annotation",  # with the name of a module
     EventKind.RUNTIME: "cuda_runtime",
     EventKind.KERNEL: "kernel",
     EventKind.MEMCPY: "gpu_memcpy",
@@ -93,6 +94,8 @@ class Origin(msgspec.Struct, frozen=True):
 
     metadata: Mapping[str, Any]
     base_time_ns: int | None
+    is_generic: bool = False
+    """Whether the file must not look like one of PyTorch."""
     ranks: Mapping[str, Mapping[str, Any]] | None = None
 
 
@@ -102,26 +105,42 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
 
 
 def write_trace(out: Output, trace: TraceTable, start_ns: int | None = None, end_ns: int | None = None) -> None:
-    write_file(out, [lines_of(trace, InFile(), start_ns, end_ns)], Origin(trace.metadata, trace.base_time_ns))
+    origin = Origin(trace.metadata, trace.base_time_ns, is_generic(trace))
+    write_file(out, [lines_of(trace, InFile(), start_ns, end_ns)], origin)
+
+
+def is_generic(trace: TraceTable) -> bool:
+    """Returns whether the trace is Chrome JSON of an unknown tool."""
+    return trace.recorder == UNKNOWN_RECORDER
 
 
 def write_file(out: Output, parts: Iterable[Iterable[bytes]], origin: Origin) -> None:
     """Writes the parts, which contain events separated by commas, as one file."""
-    about: dict[str, Any] = (
-        {} if origin.ranks is None else {RANK_METADATA: origin.ranks}
-    )  # first, where discovery looks
-    about |= {"schemaVersion": 1, "displayTimeUnit": "ms", "deviceProperties": []}
-    about |= {key: origin.metadata[key] for key in _ABOUT if key in origin.metadata}
-    if origin.base_time_ns is not None:
-        about["baseTimeNanoseconds"] = origin.base_time_ns
-    out.write(msgspec.json.encode(about)[:-1] + b',\n"traceEvents":[\n')
+    head, tail = (_generic if origin.is_generic else _of_pytorch)(origin)
+    out.write(msgspec.json.encode(head)[:-1] + b',\n"traceEvents":[\n')
     separator = b""
     for part in parts:
         for lines in part:
             out.write(separator)
             out.write(lines)
             separator = b",\n"
-    out.write(b"\n]}\n")
+    out.write(b"\n]")
+    for key, value in tail.items():
+        out.write(b"," + msgspec.json.encode(key) + b":" + msgspec.json.encode(value))
+    out.write(b"}\n")
+
+
+def _of_pytorch(origin: Origin) -> tuple[dict[str, Any], dict[str, Any]]:
+    # The metadata of ranks come first, where discovery looks.
+    head: dict[str, Any] = {} if origin.ranks is None else {RANK_METADATA: origin.ranks}
+    head |= {"schemaVersion": 1, "displayTimeUnit": "ms", "deviceProperties": []}
+    head |= {key: origin.metadata[key] for key in _ABOUT if key in origin.metadata}
+    return head if origin.base_time_ns is None else head | {"baseTimeNanoseconds": origin.base_time_ns}, {}
+
+
+def _generic(origin: Origin) -> tuple[dict[str, Any], dict[str, Any]]:
+    # The metadata come last: the key of a base time, in the first bytes, would say that PyTorch wrote the file.
+    return {"displayTimeUnit": "ms"}, {key: value for key, value in origin.metadata.items() if key != "displayTimeUnit"}
 
 
 def rank_metadata(trace: TraceTable, place: InFile) -> dict[str, Any]:
@@ -155,7 +174,9 @@ class _Events:
         self._pids = _process_ids(trace, place)
         self._tracks = [{"pid": self._pids[track.pid], "tid": _identity(track.tid)} for track in trace.tracks]
         pairs = np.unique(np.stack((trace.category, trace.kind)), axis=1).T.tolist()
-        self._categories = {(text, kind): _category(trace.strings[text], kind) for text, kind in pairs}
+        self._is_generic = is_generic(trace)
+        rename = _recorded if self._is_generic else _category
+        self._categories = {(text, kind): rename(trace.strings[text], kind) for text, kind in pairs}
 
     def every(self, start_ns: int, end_ns: int | None) -> Iterator[dict[str, Any]]:
         yield from self._names()
@@ -187,7 +208,7 @@ class _Events:
         names = trace.strings.take(trace.name[rows]).to_pylist()
         values = zip(rows.tolist(), names, *(column[rows].tolist() for column in columns), strict=True)
         for row, name, track, category, kind, start, dur in values:
-            yield {
+            event = {
                 **self._tracks[track],
                 "ph": "X",
                 "cat": self._categories[category, kind],
@@ -196,6 +217,17 @@ class _Events:
                 "dur": _microseconds(dur),
                 "args": extra.get(row, {}),
             }
+            if not event["cat"]:
+                del event["cat"]
+            if kind == EventKind.ASYNC:
+                del event["dur"]
+                yield event | {"ph": "b", "id": f"a{row}"}
+                yield event | {"ph": "e", "id": f"a{row}", "ts": self._time(start + dur)}
+            elif kind == EventKind.INSTANT and self._is_generic:
+                del event["dur"]
+                yield event | {"ph": "i", "s": "t"}
+            else:
+                yield event
 
     def _memory(self) -> Iterator[dict[str, Any]]:
         trace, rows = self._trace, self._rows
@@ -270,6 +302,10 @@ def _process_ids(trace: TraceTable, place: InFile) -> dict[str, Any]:
         is_small = text.isascii() and text.isdecimal() and len(text) < 8 and int(text) < _OTHER_PROCESSES
         found[text] = place.number * _PROCESSES_PER_RANK + (int(text) if is_small else _OTHER_PROCESSES + n)
     return found
+
+
+def _recorded(text: str, kind: int) -> str:
+    return text
 
 
 def _category(text: str, kind: int) -> str:

@@ -41,7 +41,7 @@ def write_ranks(
     ]
     metadata = {rank.place.rank: rank.metadata for rank in ranks}
     events = (lines_of(trace, place) for trace, place in zip(traces(), places, strict=True))
-    write_file(out, events, Origin({**ranks[0].metadata, "deviceProperties": _devices(ranks)}, zero_ns, metadata))
+    write_file(out, events, Origin({**ranks[0].metadata, "deviceProperties": _devices(ranks)}, zero_ns, ranks=metadata))
     return aligned
 
 
