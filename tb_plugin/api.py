@@ -279,7 +279,7 @@ class OpenProfile:
         Convert them with ``to_pandas()``, or with ``polars.from_arrow()``. Raises BadRequest, MissingPackage.
 
         >>> open("samples/resnet_cpu", span="1").sql("select count(*) as steps from steps").to_pylist()
-        [{'steps': 5}]
+        [{'steps': 3}]
         """
         return _sql([self._workspace.load(self._place)], query)
 

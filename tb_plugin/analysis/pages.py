@@ -16,6 +16,7 @@ PAGES: Mapping[str, str] = {
     "ranks": "Ranks",
     "compile": "Compile & graphs",
     "compare": "Compare",
+    "query": "Query",
 }
 """Titles by id. A view of an extension can name another page, which comes last and has its id as its title."""
 

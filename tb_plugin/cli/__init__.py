@@ -144,7 +144,9 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
 
 def _add_sql(parser: argparse.ArgumentParser) -> None:
     _add_path(parser)
-    parser.add_argument("query", metavar="QUERY", help="one SELECT, or the word tables to list all tables and columns")
+    parser.add_argument(
+        "query", metavar="QUERY", help="one SELECT; 'select * from columns' lists all tables and columns"
+    )
     parser.add_argument("--window", default="", help=_WINDOW)
     parser.add_argument("--format", choices=SQL_FORMATS, default="table", help="format of the output")
     parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")

@@ -19,7 +19,6 @@ from tb_plugin.cli.terminal import print_error, write_json
 from tb_plugin.errors import BadRequest, StorageError
 from tb_plugin.service.answers.sql_answers import sql_over
 from tb_plugin.service.catalog import Place
-from tb_plugin.sql.tables import TABLES
 
 # Rows that the format table prints. Other formats write all rows.
 MOST_PRINTED = 200
@@ -27,9 +26,6 @@ MOST_PRINTED = 200
 
 def sql(arguments: argparse.Namespace) -> int:
     """Prints the rows of a query and returns the exit code. Raises UserError."""
-    if arguments.query.strip() == "tables":
-        _print_tables()
-        return OK
     form, output = arguments.format, arguments.output
     if form == "parquet" and not output and sys.stdout.isatty():
         raise BadRequest("Parquet is not text.", "--format", "Add --output FILE.")
@@ -55,14 +51,6 @@ def sql(arguments: argparse.Namespace) -> int:
     if answer.is_cut:
         print_error(f"torch-trace: The query has more rows. Only the first {answer.table.num_rows:,} are here.")
     return OK
-
-
-def _print_tables() -> None:
-    printer = TextPrinter()
-    for table in TABLES.values():
-        printer.heading(f"{table.name}: one row per {table.row}", 2)
-        rows = [(name, unit, what) for name, (unit, what) in table.columns.items()]
-        printer.rows([Heading("column"), Heading("unit"), Heading("meaning", "prose")], rows, keep=(0, 1, 2))
 
 
 def _print_rows(table: pa.Table) -> None:

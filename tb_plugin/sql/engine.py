@@ -6,6 +6,7 @@ extensions or change settings. ``docs/decisions/`` says why DuckDB.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SECONDS = 30.0
-MEMORY = "1GB"
+MEMORY_BYTES = 1024**3
 # An answer with more rows, or with more bytes, is cut.
 MOST_ROWS = 100_000
 MOST_BYTES = 64 * 2**20
@@ -57,7 +58,7 @@ def run_sql(sources: Iterable[SqlSource], names: Iterable[str], query: str, seco
             _add(connection, name, sources)
         # Views need the replacement of names off, and all settings fixed, from here on.
         connection.execute("set lock_configuration = true")
-        with _refused(duckdb), _limited(connection, seconds):
+        with _refused(duckdb), _limited_memory(), _limited_time(connection, seconds):
             return _cut(connection.sql(query).to_arrow_reader(2048))
     finally:
         connection.close()
@@ -69,7 +70,7 @@ _CONFIG: dict[str, Any] = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
-    "memory_limit": MEMORY,
+    "memory_limit": f"{MEMORY_BYTES // 2**20}MiB",
     "max_temp_directory_size": "0KiB",
     "threads": "2",
 }
@@ -111,11 +112,32 @@ def _refused(duckdb: Any) -> Iterator[None]:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise BadRequest("The query needs too much memory.", "query", "Select fewer rows, or group them.") from error
     except duckdb.Error as error:
-        raise BadRequest(str(error).split("\n\nLINE")[0], "query", "Correct the query.") from error
+        what = str(error).split("\n\nLINE")[0].partition(" Error: ")[2] or str(error)
+        raise BadRequest(what, "query", "Correct the query.") from error
 
 
 @contextmanager
-def _limited(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def _limited_memory() -> Iterator[None]:
+    """Limits the memory of this process on Linux: DuckDB does not count single long texts."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 (no path of a user)
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = used + 2 * MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@contextmanager
+def _limited_time(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
     timer = threading.Timer(seconds, connection.interrupt)
     timer.daemon = True
     timer.start()
@@ -128,10 +150,38 @@ def _limited(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[
 def _cut(batches: pa.RecordBatchReader) -> SqlAnswer:
     found: list[pa.RecordBatch] = []
     rows = size = 0
+    is_cut = False
     for batch in batches:
-        if rows + len(batch) > MOST_ROWS or size + batch.nbytes > MOST_BYTES:
-            kept = batch.slice(0, MOST_ROWS - rows) if size + batch.nbytes <= MOST_BYTES else batch.slice(0, 0)
-            return SqlAnswer(pa.Table.from_batches([*found, kept], batches.schema), is_cut=True)
-        found.append(batch)
-        rows, size = rows + len(batch), size + batch.nbytes
-    return SqlAnswer(pa.Table.from_batches(found, batches.schema), is_cut=False)
+        size += batch.nbytes
+        is_cut = rows + len(batch) > MOST_ROWS or size > MOST_BYTES
+        found.append(batch.slice(0, MOST_ROWS - rows if size <= MOST_BYTES else 0))
+        rows += len(batch)
+        if is_cut:
+            break
+    return SqlAnswer(_plain(pa.Table.from_batches(found, batches.schema)), is_cut)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Returns the rows as numbers, flags and texts, under different names."""
+    names: list[str] = []
+    for name in table.column_names:
+        number = sum(re.fullmatch(rf"{re.escape(name)}( \d+)?", other) is not None for other in names)
+        names.append(f"{name} {number + 1}" if number else name)
+    return pa.table([_plain_column(column) for column in table.columns], names)
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return column
+    if pa.types.is_decimal(kind):  # the type of sums
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return column.cast(pa.float64())
+    try:
+        return column.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, structs, bytes
+        return pa.chunked_array(
+            [pa.array([None if each is None else str(each) for each in column.to_pylist()], pa.large_string())]
+        )

@@ -1,4 +1,4 @@
-"""The tables that a query can use, with the unit and the meaning of each column.
+"""Tables for SQL, with unit and meaning of each column.
 
 A table has one row per event, so that a query can group and filter. Sums over a table equal the numbers of the view
 that shows the same events (tests/sql/test_tables.py). Missing values are null.
@@ -37,6 +37,8 @@ from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 
+# Name of the table that describes all tables.
+COLUMNS = "columns"
 Columns = Mapping[str, pa.Array]
 Rows = Int32 | Int64 | Int16
 
@@ -634,9 +636,20 @@ TABLES: Mapping[str, SqlTable] = {
     )
 }
 
+NAMES = (COLUMNS, *TABLES)
+
+
+def _columns() -> pa.Table:
+    """Returns one row per column of each table."""
+    rows = [(table.name, name, unit, what) for table in TABLES.values() for name, (unit, what) in table.columns.items()]
+    names = ("table", "column", "unit", "meaning")
+    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
 
 def table_of(model: object, name: str) -> pa.Table | None:
     """Returns a table of a profile. None if profiles of this kind have no such table."""
+    if name == COLUMNS:
+        return _columns()
     table = TABLES[name]
     columns = table.of(model)
     return None if columns is None else pa.table({key: columns[key] for key in table.columns if key in columns})

@@ -22,6 +22,7 @@ import { ExecutionNodes } from './operators/executionNodes'
 import { Kernels } from './operators/kernels'
 import { Operators } from './operators/operators'
 import { Overview } from './overview/overview'
+import { QueryPage } from './query/query'
 import { Cluster } from './ranks/cluster'
 import { Collectives, RanksCollectives } from './ranks/collectives'
 import { Distributed } from './ranks/distributed'
@@ -36,6 +37,7 @@ import { TimelinePage } from './timeline/timeline'
 const PAGES: Record<string, ComponentType<PageProps>> = {
   findings: Overview,
   serving: Serving,
+  sql: QueryPage,
   timeline: TimelinePage,
   operators: Operators,
   kernels: Kernels,

@@ -186,7 +186,9 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const unit = series.lines[0]?.metric.unit
   const whole = unit === 'bytes' ? 'memory' : unit === 'ratio' ? 'share' : 'time'
   const yTitle =
-    series.style === 'stacked_bars' || series.lines.length > 1 ? whole : (series.lines[0]?.metric.title ?? '')
+    series.lines.length > 1 || (series.style === 'stacked_bars' && unit !== 'number')
+      ? whole
+      : (series.lines[0]?.metric.title ?? '')
   // Longer labels are slanted, so that none is dropped.
   const isSlanted = stacked && labels.length <= SLANTED && labels.some((text) => text.includes(' ('))
   return {

@@ -66,6 +66,7 @@ const NAV: Record<string, string> = {
   memory: 'M3 5h8v5H3zM13 5h8v5h-8zM3 14h4v5H3zM9 14h12v5H9z',
   ranks: 'M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z',
   compile: 'M9 4H7v6l-3 2 3 2v6h2M15 4h2v6l3 2-3 2v6h-2M10 12l4-3v6z',
+  query: 'M4 6h16M4 12h10M4 18h7M17 15l4 3-4 3z',
   compare: 'M7 4v16M4 17l3 3 3-3M17 20V4M14 7l3-3 3 3',
 }
 

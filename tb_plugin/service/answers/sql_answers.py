@@ -10,7 +10,7 @@ import pyarrow as pa
 from tb_plugin.registry import model_of
 from tb_plugin.service.states import Entry
 from tb_plugin.sql.engine import SECONDS, SqlAnswer, SqlSource, run_sql
-from tb_plugin.sql.tables import TABLES, table_of
+from tb_plugin.sql.tables import NAMES, table_of
 
 
 def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> SqlAnswer:
@@ -21,7 +21,7 @@ def sql_over(entries: Sequence[Entry], query: str, seconds: float = SECONDS) -> 
     """
     places = place_columns(entries)
     sources = [SqlSource(place, partial(_table, entry)) for entry, place in zip(entries, places, strict=True)]
-    return run_sql(sources, TABLES, query, seconds)
+    return run_sql(sources, NAMES, query, seconds)
 
 
 def place_columns(entries: Sequence[Entry]) -> list[dict[str, str]]:

@@ -1,0 +1,184 @@
+// SQL over the events of the profile.
+import { Button, NativeSelect } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Table, View } from '../../api/payloads'
+import { counted } from '../../lib/format'
+import type { Row } from '../../lib/tableRows'
+import type { PageProps } from '../../parts/page'
+import { numberOf, payloadByName } from '../../parts/payloadByName'
+import { TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useActivity } from '../../state/activity'
+import { useQuery, useView } from '../../state/data'
+import { openView, setRoute, useRoute } from '../../state/urlState'
+import { Card, Placeholder } from '../../widgets/basics'
+import { Chart } from '../../widgets/chart'
+import type { Schema } from './editor'
+import { EXAMPLES } from './examples'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './query.module.css'
+
+/** More than all tables have columns. */
+const ASKED = 500
+const ROWS = [{ table: 'rows', label: 'Rows' }]
+const TABLES = [{ table: 'rows', label: 'Tables and columns' }]
+
+export function QueryPage({ base }: PageProps) {
+  const { query = '' } = useRoute()
+  const { run, worker, span, window, capture } = base
+  const place = useQuery({ run, worker, span, window, capture }, {})
+  const schema = useView('sql', useQuery(place, { limit: ASKED }))
+  const asked = useQuery(place, { query })
+  const resource = useView('sql', asked, query !== '')
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={schema} bones={200}>
+        {(view) => <Ask view={view} query={query} busy={resource.busy} />}
+      </ViewFrame>
+      {query === '' ? (
+        <TableSection
+          view="sql"
+          base={place}
+          groups={TABLES}
+          placeholder="Search tables and columns, text or /regex/"
+          detail={() => null}
+        />
+      ) : (
+        <ViewFrame resource={resource} bones={300}>
+          {(view) => <Result view={view} base={asked} />}
+        </ViewFrame>
+      )}
+    </div>
+  )
+}
+
+/** Columns by table. */
+function schemaOf(table: Table | null): Schema {
+  const found: Record<string, { label: string; detail: string; info: string }[]> = {}
+  for (const row of table?.rows ?? []) {
+    const name = String(row.table)
+    found[name] ??= []
+    found[name].push({
+      label: String(row.column),
+      detail: String(row.unit ?? ''),
+      info: String(row.meaning),
+    })
+  }
+  return found
+}
+
+let editor: typeof import('./editor') | null = null
+
+function Ask(props: { view: View; query: string; busy: boolean }) {
+  const { view, query, busy } = props
+  const [text, setText] = useState(query || EXAMPLES[0].query)
+  const [loaded, setLoaded] = useState(editor)
+  const schema = useMemo(() => schemaOf(payloadByName(view, 'rows', 'table')), [view])
+  useActivity(loaded === null)
+  useEffect(() => {
+    if (!loaded)
+      import('./editor').then((found) => {
+        editor = found
+        setLoaded(found)
+      })
+  }, [loaded])
+  useEffect(() => {
+    if (query) setText(query)
+  }, [query])
+  const ask = (next: string) =>
+    setRoute({ query: next.trim(), row: '', sort: '', desc: '', search: '', where: '' }, true)
+  return (
+    <Card
+      title="Query"
+      subtitle="SQL over this recording: one SELECT. Times are in nanoseconds, sizes in bytes."
+      actions={
+        <span className={textCss.row}>
+          <NativeSelect
+            size="xs"
+            aria-label="Examples"
+            value=""
+            onChange={({ currentTarget }) => {
+              const example = EXAMPLES[Number(currentTarget.value)]
+              setText(example.query)
+              ask(example.query)
+            }}
+          >
+            <option value="" disabled>
+              Examples
+            </option>
+            {EXAMPLES.map(({ title }, i) => (
+              <option key={title} value={i}>
+                {title}
+              </option>
+            ))}
+          </NativeSelect>
+          {query !== '' && (
+            <Button size="compact-sm" variant="default" onClick={() => setRoute({ query: '' }, true)}>
+              Tables
+            </Button>
+          )}
+          <Button size="compact-sm" loading={busy} onClick={() => ask(text)} title="Ctrl+Enter">
+            Run
+          </Button>
+        </span>
+      }
+    >
+      {loaded ? (
+        <loaded.default value={text} schema={schema} onChange={setText} onRun={() => ask(text)} />
+      ) : (
+        <Placeholder height={120} />
+      )}
+    </Card>
+  )
+}
+
+function Result({ view, base }: { view: View; base: Query }) {
+  const summary = payloadByName(view, 'summary', 'figures')
+  const chart = payloadByName(view, 'chart', 'series')
+  const isCut = summary?.figures.find(({ metric }) => metric.key === 'sql_is_cut')?.value === true
+  return (
+    <div className={css.result}>
+      {isCut && (
+        <p className={textCss.mute}>
+          The query has more rows. Only the first {counted(numberOf(summary, 'sql_rows') ?? 0, 'row')} are here.
+        </p>
+      )}
+      {chart && (
+        <Card title={chart.title} subtitle={chart.subtitle}>
+          <Chart series={chart} height={200} compact />
+        </Card>
+      )}
+      <TableSection
+        view="sql"
+        base={base}
+        groups={ROWS}
+        placeholder="Search these rows, text or /regex/"
+        detail={(row) => <Opened row={row} />}
+      />
+    </div>
+  )
+}
+
+/** The values of a row in full, and the way to its event. */
+const Opened = ({ row }: { row: Row }) => (
+  <div className={css.opened}>
+    {typeof row.event === 'number' && (
+      <Button size="compact-xs" variant="default" onClick={() => openView('timeline', { event: String(row.event) })}>
+        Show in timeline
+      </Button>
+    )}
+    <dl>
+      {Object.entries(row).map(
+        ([key, value]) =>
+          key !== 'sql_row' && (
+            <div key={key}>
+              <dt>{key}</dt>
+              <dd className={textCss.mono}>{String(value ?? 'null')}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  </div>
+)

@@ -1,0 +1,156 @@
+"""The tables of SQL: sums equal the numbers of the views, and each column is documented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tb_plugin
+from tb_plugin.sql.tables import TABLES, table_of
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+TRACES = {
+    "resnet_cpu": {"span": "1"},
+    "synthetic_gpu": {},
+    "synthetic_ddp": {"worker": "rank0"},
+    "transformer_cpu": {},
+    "synthetic_serving": {},
+    "npu_training": {},
+}
+
+
+def opened(name):
+    profile = tb_plugin.open(str(SAMPLES / name), **TRACES[name])
+    if not isinstance(profile, tb_plugin.api.OpenProfile):
+        profile = profile.worker(profile.workers[0])
+    return profile
+
+
+@pytest.fixture(scope="module", params=[name for name in TRACES if any((SAMPLES / name).glob("*.json*"))])
+def profile(request):
+    return opened(request.param)
+
+
+def rows(profile, query):
+    return profile.sql(query).to_pylist()
+
+
+def same(profile, query, frame, columns, key="name"):
+    """Whether the rows of a query equal those of a view's table: ``columns`` names the view's column by the query's."""
+    found = {row["key"]: {name: row[name] or 0 for name in columns} for row in rows(profile, query)}
+    frame = frame[frame[key] != "(no operator)"]
+    listed = frame[[key, *columns.values()]].to_dict("records")
+    assert found == {row[key]: {name: row[own] for name, own in columns.items()} for row in listed}
+
+
+def test_operators(profile):
+    query = """select name as key, count(*) as calls, sum(host_self_ns) as host_self, sum(runtime_ns) as runtime,
+        sum(host_total_ns) filter (is_outermost) as host_total from operators group by name"""
+    columns = {"calls": "calls", "host_self": "host_self_ns", "host_total": "host_total_ns"}
+    same(profile, query, profile.operators(), columns)
+
+
+def test_device_time_of_operators(profile):
+    frame = profile.operators()
+    if not frame.device_self_ns.sum() or frame.replayed_calls.sum():
+        pytest.skip("no device time, or work of replayed graphs, which no recorded call launched")
+    query = """select name as key, sum(device_self_ns) as device_self,
+        sum(device_total_ns) filter (is_outermost) as device_total from operators group by name"""
+    same(profile, query, frame, {"device_self": "device_self_ns", "device_total": "device_total_ns"})
+
+
+def test_kernels(profile):
+    query = (
+        "select name as key, count(*) as calls, sum(dur_ns) as total, max(dur_ns) as longest from kernels group by name"
+    )
+    same(profile, query, profile.kernels(), {"calls": "calls", "total": "total_ns", "longest": "max_ns"})
+
+
+def test_copies(profile):
+    frame = profile.table("kernels", "copies")
+    found = rows(profile, "select count(*) as calls, sum(dur_ns) as total, sum(bytes) as bytes from copies")[0]
+    assert found["calls"] == frame.calls.sum() and (found["total"] or 0) == frame.total_ns.sum()
+    assert (found["bytes"] or 0) == (frame.bytes.fillna(0).sum() if "bytes" in frame else 0)
+
+
+def test_runtime_calls(profile):
+    query = """select name as key, count(*) as calls, sum(self_ns) as self, sum(launched) as launched
+        from runtime_calls group by name"""
+    same(profile, query, profile.runtime_calls(), {"calls": "calls", "self": "host_self_ns", "launched": "launched"})
+
+
+def test_modules(profile):
+    found = rows(profile, "select count(*) as calls from modules")[0]["calls"]
+    frame = profile.modules()
+    assert found == (frame.calls.sum() if len(frame) else 0)
+
+
+def test_steps(profile):
+    frame = profile.sql("select * from steps").to_pandas()
+    parts = [name for name in TABLES["steps"].columns if name.endswith("_ns") and "start" not in name]
+    parts = [name for name in parts if name not in ("dur_ns", "host_dur_ns")]
+    assert (frame[parts].sum(axis=1) == frame.dur_ns).all()
+    facts = profile.facts
+    assert len(frame) == facts["overview.steps"]
+    assert round(frame.dur_ns.mean()) == round(facts["overview.step_time_mean_ns"])
+
+
+def test_events(profile):
+    frame = profile.events()
+    found = profile.sql("select name, start_ns, dur_ns, self_ns, kind from events order by event").to_pandas()
+    assert found.name.tolist() == frame.name.tolist()
+    assert found.kind.tolist() == frame.kind.astype(str).tolist()
+    for key in ("start_ns", "dur_ns", "self_ns"):
+        assert (found[key].to_numpy() == frame[key].to_numpy()).all()
+
+
+def test_each_launch_is_of_its_work(profile):
+    query = """select l.name as launched, e.name, l.launch_event, e.launch, l.call_ns, c.dur_ns
+        from launches l join events e on l.event = e.event join events c on l.launch_event = c.event"""
+    found = profile.sql(query).to_pandas()
+    assert (found.launched == found.name).all() and (found.launch_event == found.launch).all()
+    assert (found.call_ns == found.dur_ns).all()
+
+
+def test_each_table_has_its_columns(profile):
+    for name, table in TABLES.items():
+        found = table_of(profile._made(), name)
+        assert found is None or set(found.column_names) <= set(table.columns), name
+    for table in TABLES.values():
+        for column, (unit, what) in table.columns.items():
+            assert what and "\n" not in what, (table.name, column)
+            assert unit in ("", "ns", "bytes", "0..1"), (table.name, column)
+            assert unit == "ns" if column.endswith("_ns") else True, (table.name, column)
+
+
+def test_steps_of_rows_are_those_of_the_selection():
+    from tb_plugin.analysis.selection import select_rows, steps_of_rows
+
+    trace = opened("synthetic_gpu")._made()
+    of = steps_of_rows(trace)
+    for number, label in enumerate(trace.steps.label):
+        assert np.array_equal(of[:-1] == number, select_rows(trace, (label,)).rows)
+
+
+def test_snapshots():
+    profile = tb_plugin.open(str(SAMPLES / "synthetic_memory"), worker="leaking")
+    frame = profile.memory_events()
+    found = rows(profile, "select action, count(*) as n, sum(bytes) as bytes from memory_events group by action")
+    sizes = frame.groupby("memory_action").block_size_bytes
+    assert {row["action"]: (row["n"], row["bytes"]) for row in found} == {
+        action: (len(each), each.sum()) for action, each in sizes
+    }
+    blocks = rows(profile, "select count(*) as n, sum(bytes) as bytes from blocks")[0]
+    assert blocks == {"n": len(profile.memory_blocks()), "bytes": profile.memory_blocks().block_size_bytes.sum()}
+    with pytest.raises(tb_plugin.errors.BadRequest, match="no table kernels"):
+        profile.sql("select * from kernels")
+
+
+def test_ranks_stand_in_one_table():
+    job = tb_plugin.open(str(SAMPLES / "synthetic_ddp"))
+    found = job.sql("select rank, sum(dur_ns) as total from kernels group by rank order by rank").to_pylist()
+    assert [row["rank"] for row in found] == job.workers
+    for row in found:
+        assert row["total"] == job.worker(row["rank"]).kernels().total_ns.sum()
