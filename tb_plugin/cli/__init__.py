@@ -166,7 +166,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE_OR_FOLDER",
-        help="a folder for tables, or a file for one table or for Chrome JSON (compressed if the name ends in .gz)",
+        help="a folder for tables; for one table or for Chrome JSON, a file (.gz: compressed)",
     )
 
 

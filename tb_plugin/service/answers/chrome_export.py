@@ -1,4 +1,4 @@
-"""Export of traces as Chrome trace JSON, for Perfetto: of a time window, and of several ranks in one file."""
+"""Export of traces as Chrome trace JSON, for Perfetto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alignment of the traces of several ranks on one time axis, as in the timeline of several ranks.
+"""Alignment of the traces of several ranks.
 
 ``frontend/src/lib/rankAxis.ts`` does the same for the page, which also applies the drift of clocks. In a file, a trace
 is moved as a whole, so that durations and nesting stay as recorded.

@@ -1,4 +1,4 @@
-"""Export of the ranks of a run as one Chrome JSON file, which opens here and in Perfetto with its ranks."""
+"""Export of the ranks of a run as one Chrome JSON file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of the SQL tables as Parquet or Arrow files, profile by profile."""
+"""Export of the SQL tables as Parquet or Arrow files."""
 
 from __future__ import annotations
 
