@@ -120,7 +120,8 @@ def _stated(raw: RawTrace) -> tuple[Int32, list[str]] | None:
     of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last entry is for index -1
     used = np.unique(raw.pid[raw.pid != MISSING]).tolist()
     of_pid[used] = [number.get(raw.strings[pid], MISSING) for pid in used]
-    return of_pid[raw.pid], list(ranks)
+    process = of_pid[raw.pid]
+    return None if (process == MISSING).all() else (process, list(ranks))
 
 
 def _tag_in(text: str, tags: Iterable[str]) -> str:

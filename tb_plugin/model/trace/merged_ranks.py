@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from tb_plugin.lib.arrays import Bool, Int32
@@ -251,8 +252,9 @@ def _as_exported(raw: RawTrace, label: str) -> RawTrace:
     metadata |= {key: value for key, value in own.items() if key != PROCESSES}
     listed = own.get(PROCESSES)
     old = {pid: text for pid, text in (listed if isinstance(listed, dict) else {}).items() if isinstance(text, str)}
-    place = np.array([raw.strings.find(pid) for pid in old], np.int64)
-    strings, ids = raw.strings.extended(pa.array(old.values(), pa.large_string()))
+    found = pc.index_in(pa.array(list(old), pa.large_string()), value_set=raw.strings.array)
+    place = pc.fill_null(found, MISSING).to_numpy().astype(np.int64)
+    strings, ids = raw.strings.extended(pa.array(list(old.values()), pa.large_string()))
     of_pid = np.arange(len(strings) + 1, dtype=np.int32)
     of_pid[place] = ids
     of_pid[-1] = MISSING  # also for listed processes without events
