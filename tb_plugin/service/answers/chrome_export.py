@@ -243,16 +243,19 @@ class _Events:
             "device_type": "Device Type",
             "device_id": "Device Id",
         }
-        for at in np.flatnonzero((memory.time_ns >= low) & (memory.time_ns <= high)).tolist():
+        inside = np.flatnonzero((memory.time_ns >= low) & (memory.time_ns <= high))
+        columns = (memory.time_ns, memory.pid, memory.tid, *(getattr(memory, column) for column in names))
+        texts = {text: trace.strings[text] for text in np.unique(np.concatenate((memory.pid, memory.tid))).tolist()}
+        for time, pid, tid, *values in zip(*(column[inside].tolist() for column in columns), strict=True):
             yield {
                 "ph": "i",
                 "s": "t",
                 "cat": "cpu_instant_event",
                 "name": "[memory]",
-                "pid": self._pids[trace.strings[int(memory.pid[at])]],
-                "tid": _identity(trace.strings[int(memory.tid[at])]),
-                "ts": self._time(int(memory.time_ns[at])),
-                "args": {name: int(getattr(memory, column)[at]) for column, name in names.items()},
+                "pid": self._pids[texts[pid]],
+                "tid": _identity(texts[tid]),
+                "ts": self._time(time),
+                "args": dict(zip(names.values(), values, strict=True)),
             }
 
     def _counters(self, start_ns: int, end_ns: int | None) -> Iterator[dict[str, Any]]:
@@ -318,10 +321,13 @@ def _arguments(trace: TraceTable, rows: Int64) -> dict[int, dict[str, Any]]:
     wanted[rows] = True
     found: dict[int, dict[str, Any]] = {}
     for name, column in (("correlation", trace.correlation), ("External id", trace.external_id)):
-        for row in rows[column[rows] != MISSING].tolist():
-            found.setdefault(row, {})[name] = int(column[row])
-    for row in rows[trace.device[rows] != MISSING].tolist():
-        found.setdefault(row, {})["device"] = _identity(trace.devices[int(trace.device[row])].id)
+        known = rows[column[rows] != MISSING]
+        for row, number in zip(known.tolist(), column[known].tolist(), strict=True):
+            found.setdefault(row, {})[name] = number
+    devices = [_identity(device.id) for device in trace.devices]
+    known = rows[trace.device[rows] != MISSING]
+    for row, device in zip(known.tolist(), trace.device[known].tolist(), strict=True):
+        found.setdefault(row, {})["device"] = devices[device]
     _add_section(found, wanted, trace.operators, trace, _OPERATOR_TEXTS, _OPERATOR_NUMBERS)
     _add_section(found, wanted, trace.python, trace, {}, _PYTHON_NUMBERS)
     _add_section(found, wanted, trace.device_args, trace, _DEVICE_TEXTS, _DEVICE_NUMBERS)
@@ -334,7 +340,7 @@ def _arguments(trace: TraceTable, rows: Int64) -> dict[int, dict[str, Any]]:
             found.setdefault(int(fact.row[at]), {})[fact.key] = trace.strings[value] if fact.is_text else value
     args = trace.device_args
     for at in np.flatnonzero(wanted[args.row] & ~np.isnan(args.occupancy)).tolist():
-        found[int(args.row[at])]["est. achieved occupancy %"] = round(float(args.occupancy[at]) * 100, 6)
+        found.setdefault(int(args.row[at]), {})["est. achieved occupancy %"] = round(float(args.occupancy[at]) * 100, 6)
     return found
 
 
@@ -347,19 +353,24 @@ def _add_section(
     numbers: dict[str, str],
 ) -> None:
     chosen = np.flatnonzero(wanted[section.row])
-    for at, row in zip(chosen.tolist(), section.row[chosen].tolist(), strict=True):
-        args = found.setdefault(row, {})
-        for column, name in texts.items():
-            if (text := trace.strings[int(getattr(section, column)[at])]) != "":
-                args[name] = (
-                    json.loads(text)
-                    if text.startswith("[") and column not in ("stack", "group_ranks")
-                    else _identity(text)
-                )
-        for column, name in numbers.items():
-            value = getattr(section, column)[at].item()
-            if value == value and value != MISSING:
-                args[name] = value
+    rows = section.row[chosen]
+    for column, name in texts.items():
+        ids = getattr(section, column)[chosen]
+        # Each distinct text is decoded once.
+        values = {text: _argument(trace.strings[text], column) for text in np.unique(ids).tolist()}
+        for row, text in zip(rows.tolist(), ids.tolist(), strict=True):
+            if (value := values[text]) != "":
+                found.setdefault(row, {})[name] = value
+    for column, name in numbers.items():
+        numeric = getattr(section, column)[chosen]
+        known = (numeric == numeric) & (numeric != MISSING)
+        for row, number in zip(rows[known].tolist(), numeric[known].tolist(), strict=True):
+            found.setdefault(row, {})[name] = number
+
+
+def _argument(text: str, column: str) -> Any:
+    is_json = text.startswith("[") and column not in ("stack", "group_ranks")
+    return json.loads(text) if is_json else _identity(text)
 
 
 def _identity(text: str) -> int | str:
